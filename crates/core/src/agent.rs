@@ -1,0 +1,130 @@
+//! What a session knows of its agent and tools.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Json;
+
+/// A tool as models and clients see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Its name, unique within a session.
+    pub name: String,
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of its input.
+    pub input_schema: Json,
+}
+
+/// A server-side tool that a session has enabled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolRef {
+    /// The tool.
+    pub name: String,
+    /// Whether it runs without asking.
+    #[serde(default)]
+    pub trust: bool,
+}
+
+/// The value of an agent option within a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptionValue {
+    /// Readable.
+    Plain(String),
+    /// A secret, sealed. Only the tools of the server ever open it.
+    Sealed(String),
+}
+
+/// What a session was told about its agent; changed only by the commands of its owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionConfig {
+    /// Name of the agent.
+    pub agent: String,
+    /// The exposed server-side tools that are enabled.
+    #[serde(default)]
+    pub tools: Vec<ToolRef>,
+    /// The application's own tools.
+    #[serde(default)]
+    pub client_tools: Vec<ToolSpec>,
+    /// Option values that differ from the agent's defaults.
+    #[serde(default)]
+    pub options: BTreeMap<String, OptionValue>,
+}
+
+/// An option that an agent declares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum OptionSpec {
+    /// Any text.
+    Text {
+        /// Its name.
+        name: String,
+        /// A name for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        /// What it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+        /// Its value where a session has none.
+        #[serde(default)]
+        default: String,
+    },
+    /// A text that is never shown again.
+    Secret {
+        /// Its name.
+        name: String,
+        /// A name for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        /// What it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+        /// Its value where a session has none.
+        #[serde(default)]
+        default: String,
+    },
+    /// One of several texts.
+    Select {
+        /// Its name.
+        name: String,
+        /// A name for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        /// What it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+        /// The choices.
+        options: Vec<String>,
+        /// Its value where a session has none; one of the choices.
+        default: String,
+    },
+}
+
+impl OptionSpec {
+    /// The option's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Text { name, .. } | Self::Secret { name, .. } | Self::Select { name, .. } => name,
+        }
+    }
+
+    /// Its value where a session has none.
+    pub fn default_value(&self) -> &str {
+        match self {
+            Self::Text { default, .. } | Self::Secret { default, .. } | Self::Select { default, .. } => default,
+        }
+    }
+
+    /// Whether its value is a secret.
+    pub fn is_secret(&self) -> bool {
+        match self {
+            Self::Secret { .. } => true,
+            Self::Text { .. } | Self::Select { .. } => false,
+        }
+    }
+}

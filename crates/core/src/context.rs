@@ -1,0 +1,1 @@
+//! The history that a model is given.

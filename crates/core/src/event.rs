@@ -1,0 +1,279 @@
+//! Events: the entries of a turn's log.
+//!
+//! A step is one model call. Its deltas are narrative; [`Event::StepFinished`] carries the whole answer and is what
+//! history is made of. So a log without its deltas still folds to the same state.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::{CallId, CallRoute, Content, EffectClass, EffectId, Message, ToolUse, WaitingCall};
+
+/// One entry of a turn's log. `segment.rs` gives each kind its stored number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The turn began. Always the first event.
+    TurnStarted(TurnStarted),
+    /// A model call begins.
+    StepStarted {
+        /// Counts from 1 within the turn.
+        step: u32,
+        /// `provider/model`.
+        model: String,
+    },
+    /// A piece of the answer.
+    TextDelta(String),
+    /// A piece of the model's reasoning.
+    ThinkingDelta(String),
+    /// The model made a tool call; its input is complete.
+    ToolCalled {
+        /// The call.
+        call: ToolUse,
+        /// Who resolves it.
+        route: CallRoute,
+    },
+    /// The model call is complete (or was cut short for good, see [`Finish::Aborted`]).
+    StepFinished(StepFinished),
+    /// The step begins again: everything since its [`Event::StepStarted`] is void.
+    StepRestarted {
+        /// Why: a crash, or what the provider said.
+        reason: String,
+        /// How many attempts were made before the one that follows.
+        attempt: u32,
+        /// What the void attempt used.
+        usage: Usage,
+    },
+    /// The turn goes on with another model.
+    ModelChanged {
+        /// `provider/model`.
+        model: String,
+        /// Why the former one was left.
+        reason: String,
+    },
+    /// A server-side tool is about to run. Durable before the call is made.
+    ToolIntended {
+        /// The call.
+        call_id: CallId,
+        /// The same on every attempt.
+        effect_id: EffectId,
+        /// Whether an attempt whose outcome is unknown may be repeated.
+        effect: EffectClass,
+    },
+    /// A call was resolved by the server: it ran, failed, was denied, refused, skipped, or its outcome is unknown.
+    ToolFinished {
+        /// The call.
+        call_id: CallId,
+        /// What the model is told.
+        content: Content,
+        /// Whether that is a failure.
+        is_error: bool,
+        /// How long the tool ran.
+        duration_ms: u64,
+    },
+    /// The turn rests until somebody answers these calls.
+    Waiting {
+        /// What it waits for, in call order; never empty.
+        calls: Vec<WaitingCall>,
+    },
+    /// Every waiting call was answered; the turn goes on. Begins a new leg.
+    Resumed {
+        /// The answers.
+        answers: Vec<Answer>,
+    },
+    /// What the model is given of older history was replaced by a summary.
+    HistoryCompacted(Compaction),
+    /// The turn is over. Always the last event.
+    TurnEnded(TurnEnded),
+    /// An event of a later version. Kept and passed on.
+    Unknown {
+        /// Its stored number.
+        kind: u16,
+        /// Its stored payload.
+        payload: Bytes,
+    },
+}
+
+/// See [`Event::TurnStarted`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnStarted {
+    /// The agent that runs it.
+    pub agent: String,
+    /// Whether the session was created by the same command.
+    #[serde(default)]
+    pub opens_session: bool,
+    /// What it adds to history before the model speaks: seed messages, then the user's.
+    pub input: Vec<Message>,
+}
+
+/// See [`Event::StepFinished`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepFinished {
+    /// The whole answer. Equals the step's deltas and calls.
+    pub content: Content,
+    /// Why the model stopped.
+    pub finish: Finish,
+    /// What the call used.
+    pub usage: Usage,
+}
+
+/// Why a model call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// The answer is complete.
+    Stop,
+    /// The model waits for its tool calls.
+    ToolUse,
+    /// Out of tokens.
+    MaxTokens,
+    /// The model or its provider declined.
+    Refusal,
+    /// Cut short by a stop, a deadline or a failure; the content is what had arrived.
+    Aborted,
+}
+
+/// Tokens used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read by the model.
+    pub input: u64,
+    /// Tokens written by it.
+    pub output: u64,
+}
+
+impl Usage {
+    /// Both kinds together.
+    pub fn total(self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+    }
+}
+
+/// An answer to a waiting call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The application ran its tool.
+    Result {
+        /// The call.
+        call_id: CallId,
+        /// What came out.
+        content: Content,
+    },
+    /// A person decided about a server-side tool.
+    Permission {
+        /// The call.
+        call_id: CallId,
+        /// Whether it may run.
+        granted: bool,
+        /// Why not, in the person's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+impl Answer {
+    /// The call that it answers.
+    pub fn call_id(&self) -> &CallId {
+        match self {
+            Self::Result { call_id, .. } | Self::Permission { call_id, .. } => call_id,
+        }
+    }
+}
+
+/// See [`Event::HistoryCompacted`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compaction {
+    /// Stands in for the older messages.
+    pub summary: String,
+    /// How many messages of the session's full history it stands for, counted from the first.
+    pub covers: usize,
+    /// What making it used.
+    pub usage: Usage,
+}
+
+/// See [`Event::TurnEnded`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnEnded {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// All that the turn used.
+    pub usage: Usage,
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The agent finished normally.
+    Completed,
+    /// Out of tokens, in the answer or in the context window.
+    MaxTokens,
+    /// The model declined.
+    Refused,
+    /// It could not be finished.
+    Failed {
+        /// A stable code.
+        code: FailureCode,
+        /// What happened, for the developer. Holds no secrets.
+        message: String,
+        /// Whether the same turn may succeed later.
+        retryable: bool,
+    },
+    /// Somebody stopped it.
+    Cancelled {
+        /// Who or what.
+        reason: CancelReason,
+    },
+}
+
+/// Stable codes of failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum FailureCode {
+    /// The provider cannot be reached, or says that it is down.
+    LlmProviderUnavailable,
+    /// The provider went silent.
+    LlmRequestTimeout,
+    /// The provider refused the request or answered nonsense.
+    LlmProviderError,
+    /// The provider asked to slow down, for longer than the turn may wait.
+    LlmRateLimited,
+    /// The turn made as many model calls as it may.
+    StepLimit,
+    /// A fault of ours.
+    Internal,
+}
+
+impl FailureCode {
+    /// The code as it is written everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::LlmProviderUnavailable => "LLM_PROVIDER_UNAVAILABLE",
+            Self::LlmRequestTimeout => "LLM_REQUEST_TIMEOUT",
+            Self::LlmProviderError => "LLM_PROVIDER_ERROR",
+            Self::LlmRateLimited => "LLM_RATE_LIMITED",
+            Self::StepLimit => "STEP_LIMIT",
+            Self::Internal => "INTERNAL",
+        }
+    }
+}
+
+/// Why a turn was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelReason {
+    /// Its owner said stop.
+    UserStop,
+    /// It ran longer than a turn may.
+    Timeout,
+    /// A new message took its place while it waited.
+    Superseded,
+    /// Its session was deleted.
+    SessionDeleted,
+}

@@ -1,0 +1,29 @@
+//! The domain of Everturn, without I/O.
+//!
+//! A turn is an append-only log of [`Event`]s. [`TurnState`] is what the log folds to, [`submission`] says which
+//! commands a session takes, and [`context`] builds the history that a model is given. Nothing here reads a clock, a
+//! socket or a file, so all of it can be tested by itself.
+
+mod agent;
+mod call;
+pub mod context;
+mod event;
+mod fold;
+mod id;
+mod json;
+mod message;
+mod segment;
+pub mod submission;
+mod time;
+
+pub use agent::{OptionSpec, OptionValue, SessionConfig, ToolRef, ToolSpec};
+pub use call::{CallRoute, EffectClass, ToolUse, WaitingCall, WaitingFor};
+pub use event::{
+    Answer, CancelReason, Compaction, Event, FailureCode, Finish, Outcome, StepFinished, TurnEnded, TurnStarted, Usage,
+};
+pub use fold::{CallState, Phase, StepState, TurnState};
+pub use id::{CallId, EffectId, IdError, SessionId, TenantId, TurnId};
+pub use json::Json;
+pub use message::{Block, Content, Message, Role};
+pub use segment::{CorruptSegment, Kind, RawEvent, Segment, SegmentBuilder};
+pub use time::Timestamp;

@@ -1,0 +1,1 @@
+//! Which commands a session takes.

@@ -1,0 +1,142 @@
+//! The contract between the engine and a model.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use everturn_core::{Json, Message, ToolSpec, Usage};
+use futures_util::{future::BoxFuture, stream::BoxStream};
+
+/// What a model call is asked.
+#[derive(Clone, Debug, Default)]
+pub struct ModelRequest {
+    /// Standing instructions: the agent's, then the conversation's own system messages.
+    pub system: String,
+    /// The conversation, valid for every provider: it begins with a user's message, roles alternate, every tool call
+    /// is answered by exactly one tool message right after the assistant's message. No system messages.
+    pub messages: Arc<[Message]>,
+    /// The tools that the model may call.
+    pub tools: Arc<[ToolSpec]>,
+    /// Cap on the answer, in tokens.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// One piece of a model's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ModelEvent {
+    /// A piece of text. Never empty.
+    Text(String),
+    /// A piece of reasoning. Never empty.
+    Thinking(String),
+    /// The provider's proof of the reasoning so far, to be given back with it.
+    ThinkingSignature(String),
+    /// A tool call begins. `part` tells the calls of one answer apart while their input streams.
+    ToolCallStarted {
+        /// Which call.
+        part: u32,
+        /// The tool.
+        name: String,
+    },
+    /// A piece of a call's input, as JSON text.
+    ToolInputDelta {
+        /// Which call.
+        part: u32,
+        /// The piece.
+        json: String,
+    },
+    /// A tool call is complete. Comes for every call, whether or not its input was streamed.
+    ToolCall {
+        /// Which call.
+        part: u32,
+        /// The tool.
+        name: String,
+        /// Its whole input: a JSON object.
+        input: Json,
+    },
+    /// A tool call whose input is not a JSON object. The engine tells the model.
+    BadToolCall {
+        /// Which call.
+        part: u32,
+        /// The tool.
+        name: String,
+        /// What came instead.
+        input: String,
+    },
+    /// The answer is complete. Always the last item of a stream that did not fail.
+    Finished {
+        /// Why the model stopped.
+        finish: ModelFinish,
+        /// Tokens used; `None` where the provider does not say.
+        usage: Option<Usage>,
+    },
+}
+
+/// Why a model stopped of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelFinish {
+    /// It was done, or waits for its tool calls.
+    Stop,
+    /// The cap on tokens.
+    MaxTokens,
+    /// It, or the provider's filter, declined.
+    Refusal,
+}
+
+/// Why a model call failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// What kind of failure.
+    pub kind: ModelErrorKind,
+    /// What happened, with the provider's own words where it said something. Holds no key.
+    pub message: String,
+    /// How long the provider asked us to wait.
+    pub retry_after: Option<Duration>,
+}
+
+/// Kinds of failure, as far as they matter to what happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelErrorKind {
+    /// 429. Retry after a while.
+    RateLimited,
+    /// Not reachable, 5xx, overloaded, or a stream that was cut. Retry.
+    Unavailable,
+    /// Silent for too long. Retry.
+    Timeout,
+    /// The conversation does not fit into the context window. Compact, then retry.
+    ContextOverflow,
+    /// The request is refused for good: bad key, unknown model, invalid request. A retry does not help.
+    Rejected,
+}
+
+impl ModelError {
+    /// A failure without a wish to wait.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None }
+    }
+
+    /// Whether the same call may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        match self.kind {
+            ModelErrorKind::RateLimited | ModelErrorKind::Unavailable | ModelErrorKind::Timeout => true,
+            ModelErrorKind::ContextOverflow | ModelErrorKind::Rejected => false,
+        }
+    }
+}
+
+/// A model's answer as it arrives.
+pub type EventStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
+
+/// One model of one provider.
+pub trait Model: Send + Sync + fmt::Debug + 'static {
+    /// `provider/model`, as configuration names it.
+    fn name(&self) -> &str;
+
+    /// How many tokens its context holds, if anybody knows.
+    fn context_window(&self) -> Option<u64>;
+
+    /// Calls the model.
+    ///
+    /// The stream yields pieces in order and ends after [`ModelEvent::Finished`] or after an error; a stream that the
+    /// provider cut yields an error, never a `Finished`. Dropping the future or the stream ends the call at the
+    /// provider. It makes no retries of its own and sets no timeout on silence: both are the engine's.
+    fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<EventStream, ModelError>>;
+}

@@ -1,0 +1,61 @@
+//! The contract between the engine and a server-side tool.
+
+use std::{fmt, time::Duration};
+
+use everturn_core::{Content, EffectClass, EffectId, Json, SessionId, TenantId, ToolSpec, TurnId};
+use futures_util::future::BoxFuture;
+
+/// On whose behalf a tool runs.
+#[derive(Clone, Debug)]
+pub struct ToolContext {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The session.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnId,
+    /// The same on every attempt at this effect.
+    pub effect_id: EffectId,
+}
+
+/// What a tool gives back to the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// The result.
+    pub content: Content,
+}
+
+impl ToolOutput {
+    /// A textual result.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: Content::Text(text.into()) }
+    }
+}
+
+/// A tool that could not do what it was asked. The model is told; the turn goes on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolFailure(pub String);
+
+/// A tool that the server runs.
+pub trait Tool: Send + Sync + fmt::Debug + 'static {
+    /// What models and clients see of it.
+    fn spec(&self) -> &ToolSpec;
+
+    /// What a repetition would do.
+    fn effect(&self) -> EffectClass;
+
+    /// How long one call may take.
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    /// How many bytes of text of its output the model is given; the rest is cut with a note.
+    fn output_cap(&self) -> usize {
+        64 * 1024
+    }
+
+    /// Runs it. The input is valid against the schema. Dropping the future cancels the call and ends whatever it
+    /// started.
+    fn call(&self, context: ToolContext, input: Json) -> BoxFuture<'static, Result<ToolOutput, ToolFailure>>;
+}
