@@ -1,1 +1,196 @@
 //! The history that a model is given.
+//!
+//! Full history is exact and may be anything that clients sent and crashes left. Providers are strict. [`normalise`]
+//! turns the one into the other; [`compact`] and [`cut`] keep it within the context window.
+
+use std::collections::HashSet;
+
+use crate::{Block, CallId, Compaction, Content, Message, ToolSpec};
+
+/// What a call that never got a result is answered with.
+const INTERRUPTED: &str = "Tool call interrupted: it gave no result";
+/// Opens a conversation whose first words are not the user's.
+const OPENING: &str = "(the conversation goes on)";
+/// Begins the message that stands for older history.
+pub const SUMMARY_PREFIX: &str = "Summary of the conversation so far:\n";
+
+/// A conversation in the form that every provider takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conversation {
+    /// The system messages of the history, in order.
+    pub system: Vec<String>,
+    /// Begins with the user, alternates between user and assistant (an assistant's calls are followed by one result
+    /// each, in call order), has no system messages and no empty ones.
+    pub messages: Vec<Message>,
+}
+
+/// Full history with everything that a compaction covers replaced by its summary. System messages stay.
+pub fn compact(history: &[Message], compaction: Option<&Compaction>) -> Vec<Message> {
+    let Some(compaction) = compaction else { return history.to_vec() };
+    let covered = compaction.covers.min(history.len());
+    let standing = history[..covered].iter().filter(|message| matches!(message, Message::System { .. }));
+    let mut compacted: Vec<_> = standing.cloned().collect();
+    compacted.push(Message::System { content: format!("{SUMMARY_PREFIX}{}", compaction.summary) });
+    compacted.extend_from_slice(&history[covered..]);
+    compacted
+}
+
+/// Any history in the form that every provider takes.
+pub fn normalise(history: &[Message]) -> Conversation {
+    let mut conversation = Conversation::default();
+    let mut builder = Builder::default();
+    for message in history {
+        match message {
+            Message::System { content } => conversation.system.push(content.clone()),
+            Message::User { content } => builder.user(content),
+            Message::Assistant { content } => builder.assistant(content),
+            Message::Tool { call_id, content, is_error } => builder.result(call_id, content, *is_error),
+        }
+    }
+    builder.close_calls();
+    conversation.messages = builder.messages;
+    conversation
+}
+
+#[derive(Default)]
+struct Builder {
+    messages: Vec<Message>,
+    /// The calls of the last assistant message, with their results as they come.
+    open: Vec<(CallId, Option<Message>)>,
+    seen: HashSet<CallId>,
+}
+
+impl Builder {
+    fn user(&mut self, content: &Content) {
+        self.close_calls();
+        if content.is_empty() {
+            return;
+        }
+        match self.messages.last_mut() {
+            Some(Message::User { content: last }) => append(last, content.clone().into_blocks()),
+            _ => self.messages.push(Message::User { content: content.clone() }),
+        }
+    }
+
+    fn assistant(&mut self, content: &Content) {
+        self.close_calls();
+        let mut content = content.clone();
+        if let Content::Blocks(blocks) = &mut content {
+            blocks.retain(|block| match block {
+                // A second call of the same name could not be told from the first.
+                Block::ToolUse(call) => self.seen.insert(call.id.clone()),
+                Block::Text(text) => !text.is_empty(),
+                Block::Thinking { .. } | Block::Image { .. } => true,
+            });
+        }
+        if !speaks(&content) {
+            return;
+        }
+        if self.messages.is_empty() {
+            self.messages.push(Message::user(OPENING));
+        }
+        match self.messages.last_mut() {
+            Some(Message::Assistant { content: last }) => append(last, content.into_blocks()),
+            _ => self.messages.push(Message::Assistant { content }),
+        }
+        let calls = self.messages.last().into_iter().flat_map(Message::tool_uses);
+        self.open = calls.map(|call| (call.id.clone(), None)).collect();
+    }
+
+    fn result(&mut self, id: &CallId, content: &Content, is_error: bool) {
+        let open = self.open.iter_mut().find(|(open, result)| open == id && result.is_none());
+        if let Some((_, result)) = open {
+            *result = Some(Message::Tool { call_id: id.clone(), content: content.clone(), is_error });
+        }
+    }
+
+    fn close_calls(&mut self) {
+        for (call_id, result) in self.open.drain(..) {
+            self.messages.push(result.unwrap_or_else(|| Message::Tool {
+                call_id,
+                content: Content::Text(INTERRUPTED.to_owned()),
+                is_error: true,
+            }));
+        }
+    }
+}
+
+fn speaks(content: &Content) -> bool {
+    match content {
+        Content::Text(text) => !text.is_empty(),
+        Content::Blocks(blocks) => blocks.iter().any(|block| !matches!(block, Block::Thinking { .. })),
+    }
+}
+
+fn append(content: &mut Content, more: Vec<Block>) {
+    let mut blocks = std::mem::replace(content, Content::Blocks(Vec::new())).into_blocks();
+    blocks.extend(more);
+    *content = Content::Blocks(blocks);
+}
+
+/// A guess at the tokens of messages: four bytes each, which errs on the safe side for most scripts.
+pub fn estimate(messages: &[Message]) -> u64 {
+    messages.iter().map(estimate_message).sum()
+}
+
+/// A guess at the tokens of tool declarations.
+pub fn estimate_tools(tools: &[ToolSpec]) -> u64 {
+    let bytes = |tool: &ToolSpec| tool.name.len() + tool.description.len() + tool.input_schema.as_str().len();
+    tools.iter().map(|tool| tokens(bytes(tool)) + 8).sum()
+}
+
+/// A guess at the tokens of a text.
+pub fn estimate_text(text: &str) -> u64 {
+    tokens(text.len())
+}
+
+fn tokens(bytes: usize) -> u64 {
+    (bytes as u64).div_ceil(4)
+}
+
+fn estimate_message(message: &Message) -> u64 {
+    const PER_MESSAGE: u64 = 4;
+    const PER_IMAGE: u64 = 1000;
+    let content = match message {
+        Message::System { content } => return PER_MESSAGE + estimate_text(content),
+        Message::User { content } | Message::Assistant { content } | Message::Tool { content, .. } => content,
+    };
+    let of = |block: &Block| match block {
+        Block::Text(text) | Block::Thinking { text, .. } => estimate_text(text),
+        Block::ToolUse(call) => PER_MESSAGE + estimate_text(&call.name) + estimate_text(call.input.as_str()),
+        Block::Image { .. } => PER_IMAGE,
+    };
+    PER_MESSAGE
+        + match content {
+            Content::Text(text) => estimate_text(text),
+            Content::Blocks(blocks) => blocks.iter().map(of).sum(),
+        }
+}
+
+/// Where to cut full history so that what stays is at most `keep` tokens, as far as possible: the number of messages to
+/// cover, more than `covered` already are. Cuts where a user speaks if such a place will do, else before a model's
+/// step; never between a call and its result, and never so that nothing stays. `None` if there is no such place.
+pub fn cut(history: &[Message], covered: usize, keep: u64) -> Option<usize> {
+    let mut kept = vec![0; history.len() + 1];
+    for at in (0..history.len()).rev() {
+        kept[at] = kept[at + 1] + estimate_message(&history[at]);
+    }
+    let places = || {
+        (covered + 1..history.len())
+            .filter(|&at| matches!(history[at], Message::User { .. } | Message::Assistant { .. }))
+            .filter(|&at| open_calls_before(history, at) == 0)
+    };
+    let fits = |at: &usize| kept[*at] <= keep;
+    let at_user = |at: &usize| matches!(history[*at], Message::User { .. });
+    places().filter(at_user).find(fits).or_else(|| places().find(fits)).or_else(|| places().next_back())
+}
+
+fn open_calls_before(history: &[Message], at: usize) -> usize {
+    let Some(last) = history[..at].iter().rposition(|message| matches!(message, Message::Assistant { .. })) else {
+        return 0;
+    };
+    let answered = |id: &CallId| {
+        history[last..at].iter().any(|message| matches!(message, Message::Tool { call_id, .. } if call_id == id))
+    };
+    history[last].tool_uses().filter(|call| !answered(&call.id)).count()
+}

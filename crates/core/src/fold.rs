@@ -1,7 +1,8 @@
 //! What a turn's log folds to.
 
 use crate::{
-    Answer, CallId, CallRoute, Compaction, Content, EffectId, Event, Message, ToolUse, TurnEnded, Usage, WaitingCall,
+    Answer, CallId, CallRoute, Compaction, Content, EffectClass, EffectId, Event, Finish, Message, ToolUse, TurnEnded,
+    Usage, WaitingCall,
 };
 
 /// The state of one turn, as its log tells it. The engine runs on this, recovery rebuilds it, tests compare it.
@@ -23,7 +24,9 @@ pub struct TurnState {
     pub model: String,
     /// The model call under way.
     pub step: Option<StepState>,
-    /// The calls of the last finished step, until every one is resolved.
+    /// How the last finished step ended.
+    pub finish: Option<Finish>,
+    /// The calls of the last finished step, until the next one begins.
     pub calls: Vec<CallState>,
     /// The last compaction that this turn made.
     pub compaction: Option<Compaction>,
@@ -65,7 +68,7 @@ pub struct CallState {
     /// Who resolves it.
     pub route: CallRoute,
     /// Set once the server meant to run it.
-    pub intent: Option<EffectId>,
+    pub intent: Option<(EffectId, EffectClass)>,
     /// What a person decided, for calls that need permission.
     pub granted: Option<bool>,
     /// Why it was denied, in the person's words.
@@ -101,6 +104,7 @@ impl TurnState {
             }
             Event::StepFinished(finished) => {
                 self.usage += finished.usage;
+                self.finish = Some(finished.finish);
                 let step = self.step.take().unwrap_or_default();
                 if !finished.content.is_empty() {
                     self.settled.push(Message::Assistant { content: finished.content.clone() });
@@ -108,9 +112,9 @@ impl TurnState {
                 self.calls = step.calls.into_iter().map(CallState::new).collect();
             }
             Event::ModelChanged { model, .. } => self.model.clone_from(model),
-            Event::ToolIntended { call_id, effect_id, .. } => {
+            Event::ToolIntended { call_id, effect_id, effect } => {
                 if let Some(call) = self.call_mut(call_id) {
-                    call.intent = Some(effect_id.clone());
+                    call.intent = Some((effect_id.clone(), *effect));
                 }
             }
             Event::ToolFinished { call_id, content, is_error, .. } => {

@@ -1,1 +1,16 @@
-fn main() {}
+//! The `everturn` program.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use everturn::{cli::Cli, config::Environment};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // Fails only if a provider is installed already, and then there is one.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    cli.run(&Environment::new(std::env::vars_os()))
+}

@@ -1,1 +1,21 @@
-//! Placeholder.
+//! What every HTTP dialect shares: keys, limits on bodies, event streams, CORS, request ids, the accept loop.
+//!
+//! Nothing here knows a protocol. A dialect brings its routes, its request types, its errors and its projections.
+
+mod auth;
+mod body;
+mod cors;
+mod operations;
+mod request_id;
+mod server;
+mod stream;
+mod views;
+
+pub use auth::{AuthError, Caller, Key, Keys, Scope};
+pub use body::{BodyError, BodyLimits, read_json};
+pub use cors::cors;
+pub use operations::{Operations, operations};
+pub use request_id::request_id;
+pub use server::{Connections, serve};
+pub use stream::{MESSAGE_ID, SESSION_ID, event_stream, identify};
+pub use views::{Views, views};

@@ -1,8 +1,12 @@
 //! Language models behind one streaming trait.
 //!
-//! The engine sees [`Model`], [`ModelEvent`] and [`ModelError`] only. The client library that speaks the providers'
-//! wires does not leak out of this crate.
+//! The engine sees [`Model`], [`ModelEvent`] and [`ModelError`] only. What the providers' wires look like does not leak
+//! out of this crate.
 
+mod demo;
 mod model;
+mod provider;
 
+pub use demo::{DemoModel, Pace};
 pub use model::{EventStream, Model, ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
+pub use provider::{Provider, ProviderConfig, ProviderError, ProviderKind};

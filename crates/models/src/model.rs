@@ -26,7 +26,8 @@ pub enum ModelEvent {
     Text(String),
     /// A piece of reasoning. Never empty.
     Thinking(String),
-    /// The provider's proof of the reasoning so far, to be given back with it.
+    /// The provider's proof of the reasoning so far, to be given back with it. Replaces an earlier one of the same
+    /// answer; may come after text and calls, and without any reasoning. Means nothing to anybody but this crate.
     ThinkingSignature(String),
     /// A tool call begins. `part` tells the calls of one answer apart while their input streams.
     ToolCallStarted {

@@ -1,1 +1,24 @@
-//! Placeholder.
+//! Durable storage of sessions, turns and their logs.
+//!
+//! [`Store`] is the contract; every engine behind it runs the same contract suite. Group commit is not the store's
+//! business: the engine gathers commands from all turns and hands over one batch at a time.
+
+mod command;
+#[cfg(feature = "test-support")]
+pub mod contract;
+mod error;
+mod record;
+mod secrets;
+#[cfg(feature = "test-support")]
+mod sim;
+mod sqlite;
+mod store;
+
+pub use command::{Append, BeginTurn, Command, NewSession, Receipt, Refusal, Rest, ResumeTurn, Supersede};
+pub use error::StoreError;
+pub use record::{ClaimedTurn, NodeId, SessionRecord, SessionRow, TurnRecord, TurnStatus, TurnSummary};
+pub use secrets::{SecretBox, SecretError, SecretPlace};
+#[cfg(feature = "test-support")]
+pub use sim::{Fault, Faults, SimStore};
+pub use sqlite::{Durability, OpenError, SqliteStore};
+pub use store::Store;

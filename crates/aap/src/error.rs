@@ -1,0 +1,137 @@
+//! Errors, as the protocol tells them: a status and `{"error": "<what is wrong and what to do>"}`.
+
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use everturn_core::{SessionId, submission::Refused};
+use everturn_engine::{DeleteError, ReadError, SubmitError, UpdateError};
+use everturn_http::{AuthError, BodyError};
+use everturn_store::StoreError;
+use http::{HeaderValue, StatusCode, header};
+
+/// An answer that says no.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    message: String,
+    retry_after: Option<u32>,
+}
+
+/// How long clients should wait before they try a busy or troubled server again.
+const RETRY_AFTER: u32 = 2;
+
+impl ApiError {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), retry_after: None }
+    }
+
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self { retry_after: Some(RETRY_AFTER), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+    }
+
+    pub(crate) fn no_session(session: &str) -> Self {
+        let shown: String = session.chars().take(128).collect();
+        Self::new(StatusCode::NOT_FOUND, format!("there is no session {shown:?}; GET /sessions lists yours"))
+    }
+
+    /// How an error met while submitting to a session is told.
+    pub(crate) fn submit(error: SubmitError, session: Option<&SessionId>) -> Self {
+        match error {
+            SubmitError::NotFound => Self::no_session(session.map_or("", SessionId::as_str)),
+            SubmitError::Refused(refused) => {
+                let status = match refused {
+                    Refused::Busy | Refused::AlreadyAnswered(_) => StatusCode::CONFLICT,
+                    Refused::Empty
+                    | Refused::UnknownCall(_)
+                    | Refused::AnsweredTwice(_)
+                    | Refused::ResultForServerTool { .. }
+                    | Refused::PermissionForClientTool { .. }
+                    | Refused::Missing(_) => StatusCode::BAD_REQUEST,
+                };
+                Self::new(status, refused.to_string())
+            }
+            SubmitError::Update(UpdateError::Seal(_)) => Self::internal(&error),
+            SubmitError::UnknownAgent { .. } | SubmitError::Update(_) => Self::bad_request(error.to_string()),
+            SubmitError::Overloaded { .. } | SubmitError::ShuttingDown => Self::unavailable(error.to_string()),
+            SubmitError::Store(error) => error.into(),
+            SubmitError::Read(error) => error.into(),
+            SubmitError::Rejected(_) | SubmitError::Crashed => Self::internal(&error),
+        }
+    }
+
+    fn internal(error: &dyn std::error::Error) -> Self {
+        tracing::error!(%error, "a request met a fault");
+        let message = "the server met a fault; its log has the details under this answer's X-Request-Id";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) | StoreError::Closed => {
+                tracing::warn!(%error, "the store cannot serve a request");
+                Self::unavailable(format!("{error}; nothing was changed, try again later"))
+            }
+            StoreError::Corrupt(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<ReadError> for ApiError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Store(error) => error.into(),
+            ReadError::Corrupt(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<DeleteError> for ApiError {
+    fn from(error: DeleteError) -> Self {
+        match error {
+            DeleteError::NotFound => Self::new(StatusCode::NOT_FOUND, error.to_string()),
+            DeleteError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<AuthError> for ApiError {
+    fn from(error: AuthError) -> Self {
+        let status = match error {
+            AuthError::Missing | AuthError::Invalid => StatusCode::UNAUTHORIZED,
+            AuthError::Scope { .. } | AuthError::Host => StatusCode::FORBIDDEN,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<BodyError> for ApiError {
+    fn from(error: BodyError) -> Self {
+        let status = match error {
+            BodyError::NotJson(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::TooDeep { .. } | BodyError::Malformed(_) | BodyError::Cut => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = Json(serde_json::json!({ "error": self.message }));
+        let mut response = (self.status, body).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}

@@ -1,0 +1,134 @@
+//! Random values of the domain's types.
+
+use bytes::Bytes;
+use everturn_core::*;
+use proptest::{collection::vec, option, prelude::*};
+
+pub(super) fn json() -> impl Strategy<Value = Json> {
+    prop_oneof![Just("{}"), Just(r#"{"a":1}"#), Just(r#"{"text":"é\n\"","deep":[[{"x":null}]]}"#)]
+        .prop_map(|text| Json::parse(text).unwrap())
+}
+
+pub(super) fn call_id() -> impl Strategy<Value = CallId> {
+    (0..6_u8).prop_map(|n| CallId::new(format!("call_{n}")))
+}
+
+pub(super) fn tool_use() -> impl Strategy<Value = ToolUse> {
+    (call_id(), "[a-z]{1,6}", json()).prop_map(|(id, name, input)| ToolUse { id, name, input })
+}
+
+pub(super) fn block() -> impl Strategy<Value = Block> {
+    prop_oneof![
+        ".{0,12}".prop_map(Block::Text),
+        (".{0,12}", option::of("[a-z]{4}")).prop_map(|(text, signature)| Block::Thinking { text, signature }),
+        tool_use().prop_map(Block::ToolUse),
+        Just(Block::Image { url: "https://example.org/x.png".into() }),
+    ]
+}
+
+pub(super) fn content() -> impl Strategy<Value = Content> {
+    prop_oneof![".{0,20}".prop_map(Content::Text), vec(block(), 0..5).prop_map(Content::Blocks)]
+}
+
+pub(super) fn message() -> impl Strategy<Value = Message> {
+    prop_oneof![
+        ".{0,12}".prop_map(|content| Message::System { content }),
+        content().prop_map(|content| Message::User { content }),
+        content().prop_map(|content| Message::Assistant { content }),
+        (call_id(), content(), any::<bool>()).prop_map(|(call_id, content, is_error)| Message::Tool {
+            call_id,
+            content,
+            is_error
+        }),
+    ]
+}
+
+fn usage() -> impl Strategy<Value = Usage> {
+    (0..9999_u64, 0..9999_u64).prop_map(|(input, output)| Usage { input, output })
+}
+
+fn route() -> impl Strategy<Value = CallRoute> {
+    prop_oneof![
+        Just(CallRoute::Inline),
+        Just(CallRoute::Permission),
+        Just(CallRoute::Client),
+        ".{0,8}".prop_map(|reason| CallRoute::Refused { reason }),
+    ]
+}
+
+fn effect() -> impl Strategy<Value = EffectClass> {
+    prop_oneof![Just(EffectClass::ReadOnly), Just(EffectClass::Idempotent), Just(EffectClass::Effectful)]
+}
+
+fn finish() -> impl Strategy<Value = Finish> {
+    prop_oneof![
+        Just(Finish::Stop),
+        Just(Finish::ToolUse),
+        Just(Finish::MaxTokens),
+        Just(Finish::Refusal),
+        Just(Finish::Aborted)
+    ]
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    prop_oneof![
+        (call_id(), content()).prop_map(|(call_id, content)| Answer::Result { call_id, content }),
+        (call_id(), any::<bool>(), option::of(".{0,8}")).prop_map(|(call_id, granted, reason)| Answer::Permission {
+            call_id,
+            granted,
+            reason
+        }),
+    ]
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        Just(Outcome::Completed),
+        Just(Outcome::MaxTokens),
+        Just(Outcome::Refused),
+        Just(Outcome::Cancelled { reason: CancelReason::UserStop }),
+        ".{0,12}".prop_map(|message| Outcome::Failed { code: FailureCode::LlmRateLimited, message, retryable: true }),
+    ]
+}
+
+fn waiting() -> impl Strategy<Value = WaitingCall> {
+    (call_id(), "[a-z]{1,6}", prop_oneof![Just(WaitingFor::Result), Just(WaitingFor::Permission)])
+        .prop_map(|(id, name, waiting_for)| WaitingCall { id, name, waiting_for })
+}
+
+/// An event of any kind, unknown ones included.
+pub(super) fn event() -> impl Strategy<Value = Event> {
+    let started = ("[a-z]{1,6}", any::<bool>(), vec(message(), 0..3));
+    prop_oneof![
+        started.prop_map(|(agent, opens_session, input)| {
+            Event::TurnStarted(TurnStarted { agent, opens_session, input })
+        }),
+        (1..50_u32, "[a-z/]{1,8}").prop_map(|(step, model)| Event::StepStarted { step, model }),
+        ".{0,20}".prop_map(Event::TextDelta),
+        ".{0,20}".prop_map(Event::ThinkingDelta),
+        (tool_use(), route()).prop_map(|(call, route)| Event::ToolCalled { call, route }),
+        (content(), finish(), usage()).prop_map(|(content, finish, usage)| Event::StepFinished(StepFinished {
+            content,
+            finish,
+            usage
+        })),
+        (".{0,8}", 0..9_u32, usage()).prop_map(|(reason, attempt, usage)| Event::StepRestarted {
+            reason,
+            attempt,
+            usage
+        }),
+        ("[a-z/]{1,8}", ".{0,8}").prop_map(|(model, reason)| Event::ModelChanged { model, reason }),
+        (call_id(), effect())
+            .prop_map(|(call_id, effect)| { Event::ToolIntended { call_id, effect_id: EffectId::mint(), effect } }),
+        (call_id(), content(), any::<bool>(), 0..9999_u64).prop_map(|(call_id, content, is_error, duration_ms)| {
+            Event::ToolFinished { call_id, content, is_error, duration_ms }
+        }),
+        vec(waiting(), 1..4).prop_map(|calls| Event::Waiting { calls }),
+        vec(answer(), 1..4).prop_map(|answers| Event::Resumed { answers }),
+        (".{0,12}", 0..9_usize, usage())
+            .prop_map(|(summary, covers, usage)| { Event::HistoryCompacted(Compaction { summary, covers, usage }) }),
+        (outcome(), usage()).prop_map(|(outcome, usage)| Event::TurnEnded(TurnEnded { outcome, usage })),
+        (1000..=u16::MAX, vec(any::<u8>(), 0..20))
+            .prop_map(|(kind, payload)| Event::Unknown { kind, payload: Bytes::from(payload) }),
+    ]
+}

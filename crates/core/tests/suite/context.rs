@@ -1,0 +1,64 @@
+//! Any history becomes one that providers accept, and cutting never parts a call from its result.
+
+use everturn_core::{context::*, *};
+use proptest::{collection::vec, prelude::*};
+
+use super::{arbitrary::message, valid::complaint};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_history_becomes_valid(history in vec(message(), 0..14), covers in 0..14_usize) {
+        let compaction = Compaction { summary: "s".into(), covers, usage: Usage::default() };
+        for history in [history.clone(), compact(&history, Some(&compaction))] {
+            let conversation = normalise(&history);
+            prop_assert_eq!(complaint(&conversation.messages), None, "{:?}", conversation.messages);
+            let again = normalise(&conversation.messages);
+            prop_assert_eq!(again.messages, conversation.messages, "normalising twice changes nothing");
+        }
+    }
+
+    #[test]
+    fn a_cut_moves_on_and_leaves_something(history in vec(message(), 0..14), covered in 0..14_usize, keep in 0..60_u64) {
+        if let Some(at) = cut(&history, covered, keep) {
+            prop_assert!(at > covered && at < history.len());
+            prop_assert!(matches!(history[at].role(), Role::User | Role::Assistant));
+        }
+    }
+}
+
+#[test]
+fn a_cut_is_made_where_the_user_speaks() {
+    let call = |id: &str| {
+        let call = ToolUse { id: CallId::new(id), name: "t".into(), input: Json::empty_object() };
+        Message::Assistant { content: Content::Blocks(vec![Block::ToolUse(call)]) }
+    };
+    let result = |id: &str| Message::tool(CallId::new(id), "r".repeat(40));
+    let history = [
+        Message::user("one"),
+        call("a"),
+        result("a"),
+        Message::assistant("done"),
+        Message::user("two"),
+        call("b"),
+        result("b"),
+        call("c"),
+        result("c"),
+    ];
+    assert_eq!(cut(&history, 0, 10_000), Some(4), "the last user's message and all after it fit");
+    assert_eq!(cut(&history, 4, 30), Some(7), "within a turn, before a step");
+    assert_eq!(cut(&history, 0, 0), Some(7), "nothing fits: as much as possible");
+    assert_eq!(cut(&history, 7, 0), None);
+    assert_eq!(cut(&history[..6], 4, 0), Some(5), "a call that waits stays whole");
+    assert_eq!(cut(&history[..6], 5, 0), None);
+}
+
+#[test]
+fn system_messages_outlive_compaction() {
+    let history = [Message::System { content: "be brief".into() }, Message::user("a"), Message::user("b")];
+    let compaction = Compaction { summary: "a was said".into(), covers: 2, usage: Usage::default() };
+    let conversation = normalise(&compact(&history, Some(&compaction)));
+    assert_eq!(conversation.system, ["be brief", "Summary of the conversation so far:\na was said"]);
+    assert_eq!(conversation.messages, [Message::user("b")]);
+}

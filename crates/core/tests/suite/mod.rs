@@ -1,0 +1,5 @@
+mod arbitrary;
+mod context;
+mod segment;
+mod turn;
+mod valid;

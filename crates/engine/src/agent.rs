@@ -1,0 +1,127 @@
+//! Agents: what is configured, as the engine runs it.
+
+use std::{sync::Arc, time::Duration};
+
+use everturn_core::{OptionSpec, OptionValue, SessionConfig, ToolSpec};
+use everturn_models::Model;
+use everturn_tools::ToolSet;
+
+/// An agent.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// Its name, by which sessions refer to it.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: Option<String>,
+    /// Standing instructions; `{{option}}` stands for the value of that option.
+    pub instructions: String,
+    /// The model to use, then those to fall back on. Never empty.
+    pub models: Vec<Arc<dyn Model>>,
+    /// Tools that clients see and enable.
+    pub tools: Vec<String>,
+    /// Of these, the ones that run inline where the client cannot say.
+    pub trusted: Vec<String>,
+    /// Tools that always run inline and are not shown.
+    pub internal_tools: Vec<String>,
+    /// Options that sessions may set.
+    pub options: Vec<OptionSpec>,
+    /// What clients may use.
+    pub capabilities: Capabilities,
+    /// How many model calls one turn may make.
+    pub max_steps: u32,
+    /// How long one leg of a turn may take.
+    pub turn_timeout: Duration,
+    /// Tokens of context, where configuration knows better than the provider.
+    pub context_window: Option<u64>,
+    /// Cap on one answer, in tokens.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// What clients of an agent may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Compacted history can be read.
+    pub history_compacted: bool,
+    /// Full history can be read.
+    pub history_full: bool,
+    /// Answers can be streamed in deltas.
+    pub stream_delta: bool,
+    /// Answers can be streamed in messages.
+    pub stream_message: bool,
+    /// Answers can be had in one piece.
+    pub stream_none: bool,
+    /// Applications may bring tools of their own.
+    pub application_tools: bool,
+    /// Images by `https:` URL are taken.
+    pub image_http: bool,
+    /// Images by `data:` URL are taken.
+    pub image_data: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self {
+            history_compacted: true,
+            history_full: true,
+            stream_delta: true,
+            stream_message: true,
+            stream_none: true,
+            application_tools: true,
+            image_http: true,
+            image_data: true,
+        }
+    }
+}
+
+impl Agent {
+    /// The instructions with the session's option values in place. Secrets are never put in.
+    pub fn instructions(&self, config: &SessionConfig) -> String {
+        let mut text = self.instructions.clone();
+        for option in self.options.iter().filter(|option| !option.is_secret()) {
+            let value = match config.options.get(option.name()) {
+                Some(OptionValue::Plain(value)) => value,
+                Some(OptionValue::Sealed(_)) | None => option.default_value(),
+            };
+            text = text.replace(&format!("{{{{{}}}}}", option.name()), value);
+        }
+        text
+    }
+
+    /// The tools that the model may call in a session with this configuration.
+    pub(crate) fn tool_specs(&self, config: &SessionConfig, tools: &ToolSet) -> Vec<ToolSpec> {
+        let enabled = config.tools.iter().map(|tool| tool.name.as_str());
+        let server = enabled.chain(self.internal_tools.iter().map(String::as_str));
+        let server = server.filter_map(|name| tools.get(name)).map(|tool| tool.spec().clone());
+        server.chain(config.client_tools.iter().cloned()).collect()
+    }
+}
+
+/// The configured agents, in order. The first is the default.
+#[derive(Clone, Debug, Default)]
+pub struct Agents(Vec<Arc<Agent>>);
+
+impl Agents {
+    /// These agents; their names differ.
+    pub fn new(agents: Vec<Agent>) -> Self {
+        Self(agents.into_iter().map(Arc::new).collect())
+    }
+
+    /// The agent of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Agent>> {
+        self.0.iter().find(|agent| agent.name == name)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        self.0.iter()
+    }
+
+    /// All names.
+    pub fn names(&self) -> Vec<&str> {
+        self.0.iter().map(|agent| agent.name.as_str()).collect()
+    }
+}

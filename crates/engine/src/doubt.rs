@@ -1,0 +1,64 @@
+//! Commands whose outcome is unknown: the store failed, and may have kept them all the same.
+//!
+//! Whoever sent such a command is told of the failure at once. But a turn that was kept belongs to this process, and
+//! nobody else would ever run it; so once the store answers again we look, and take up what we find.
+
+use std::time::Duration;
+
+use everturn_core::{SessionId, TenantId, TurnId};
+use everturn_store::{ClaimedTurn, Command, Receipt, TurnStatus};
+
+use crate::{Engine, committer::CommitError};
+
+/// How long to wait before asking a store again that does not answer.
+const SETTLE_WAIT: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// Commits a command that makes this process the owner of a turn.
+    pub(crate) async fn commit_turn(&self, command: Command) -> Result<Receipt, CommitError> {
+        let outcome = self.0.committer.commit(command).await;
+        if let Err(CommitError::Unknown { command, .. }) = &outcome {
+            let (engine, command) = (self.clone(), Command::clone(command));
+            self.0.tasks.spawn(async move { Box::pin(engine.settle(command)).await });
+        }
+        outcome
+    }
+
+    /// Finds out whether a command was kept, and runs its turn if so.
+    async fn settle(&self, command: Command) {
+        let Some((tenant, session, turn)) = turn_of(&command) else { return };
+        // A server that shuts down leaves the turn to the next start.
+        while !self.0.draining() {
+            match self.0.store.turn(&tenant, &session, &turn).await {
+                // Kept: the same command gives the same receipt, unless somebody else has the turn by now.
+                Ok(Some(record)) if record.status == TurnStatus::Running => {
+                    match self.0.committer.commit(command.clone()).await {
+                        Ok(Receipt { epoch, .. }) => {
+                            tracing::info!(%turn, "a turn was kept although its commit had failed; taking it up");
+                            let head = record.head;
+                            let live = self.enlist(&turn, head);
+                            return self.recover(ClaimedTurn { tenant, session, turn, epoch, head }, live).await;
+                        }
+                        Err(CommitError::Refused(_)) => return,
+                        Err(CommitError::Unknown { .. } | CommitError::Store(_)) => {}
+                    }
+                }
+                Ok(_) => return,
+                Err(error) if error.is_retryable() => {}
+                Err(_) => return,
+            }
+            tokio::select! {
+                () = tokio::time::sleep(SETTLE_WAIT) => {}
+                () = self.0.drain.cancelled() => {}
+            }
+        }
+    }
+}
+
+fn turn_of(command: &Command) -> Option<(TenantId, SessionId, TurnId)> {
+    match command {
+        Command::BeginTurn(begin) => Some((begin.tenant.clone(), begin.session.clone(), begin.turn.clone())),
+        Command::ResumeTurn(resume) => Some((resume.tenant.clone(), resume.session.clone(), resume.turn.clone())),
+        Command::CreateSession(_) | Command::Append(_) | Command::DeleteSession { .. } => None,
+    }
+}

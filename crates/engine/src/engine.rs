@@ -1,0 +1,250 @@
+//! The engine's handle.
+
+use std::{
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
+
+use everturn_core::{CancelReason, Compaction, Message, SessionId, TenantId, TurnId, TurnState, context};
+use everturn_store::{
+    Command, NodeId, SecretBox, SessionRecord, SessionRow, Store, StoreError, TurnRecord, TurnStatus,
+};
+use everturn_tools::ToolSet;
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    Agents, DeleteError, Flow, Metrics, OpenError, Settings, Started,
+    committer::{CommitError, Committer},
+    follower::Follower,
+    live::{Interrupt, LiveTurns},
+    projection::{Cursor, Projection, TurnView},
+    reader::{EventReader, ReadError, TurnReader},
+};
+
+/// How long a deletion waits for the session's running turn to end.
+const DELETE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs turns. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine(pub(crate) Arc<Shared>);
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("agents", &self.0.agents.names()).finish_non_exhaustive()
+    }
+}
+
+/// What the engine works with.
+pub struct Parts {
+    /// Where everything is kept.
+    pub store: Arc<dyn Store>,
+    /// Seals secret options.
+    pub secrets: SecretBox,
+    /// The agents.
+    pub agents: Agents,
+    /// The tools that agents may name.
+    pub tools: ToolSet,
+    /// Limits and times.
+    pub settings: Settings,
+    /// Where to count.
+    pub metrics: Metrics,
+}
+
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) secrets: SecretBox,
+    pub(crate) agents: Agents,
+    pub(crate) tools: ToolSet,
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Metrics,
+    pub(crate) committer: Committer,
+    pub(crate) node: NodeId,
+    pub(crate) live: LiveTurns,
+    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) queued: AtomicUsize,
+    pub(crate) drain: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+}
+
+impl Shared {
+    pub(crate) fn draining(&self) -> bool {
+        self.drain.is_cancelled()
+    }
+}
+
+/// A session's history.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// Everything, exactly.
+    pub full: Vec<Message>,
+    /// What the model is given.
+    pub compacted: Vec<Message>,
+}
+
+impl Engine {
+    /// Starts, and goes on with every turn that was left unfinished.
+    pub async fn start(parts: Parts) -> Result<Self, StoreError> {
+        let Parts { store, secrets, agents, tools, settings, metrics } = parts;
+        let node = NodeId(TurnId::mint().as_str().replace("turn_", "node_"));
+        let committer = Committer::start(Arc::clone(&store), metrics.clone());
+        let slots = Arc::new(Semaphore::new(settings.concurrent_turns));
+        let (live, queued) = (LiveTurns::default(), AtomicUsize::new(0));
+        let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let shared = Shared {
+            store,
+            secrets,
+            agents,
+            tools,
+            settings,
+            metrics,
+            committer,
+            node,
+            live,
+            slots,
+            queued,
+            drain,
+            tasks,
+        };
+        let engine = Self(Arc::new(shared));
+        engine.take_over().await?;
+        Ok(engine)
+    }
+
+    /// The agents.
+    pub fn agents(&self) -> &Agents {
+        &self.0.agents
+    }
+
+    /// The tools that agents may name.
+    pub fn tools(&self) -> &ToolSet {
+        &self.0.tools
+    }
+
+    /// Why nothing can be accepted now, if so.
+    pub fn trouble(&self) -> Option<String> {
+        if self.0.draining() {
+            return Some("the server is shutting down".to_owned());
+        }
+        self.0.committer.trouble().map(|error| error.to_string())
+    }
+
+    /// One session.
+    pub async fn session(&self, tenant: &TenantId, session: &SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        self.0.store.session(tenant, session).await
+    }
+
+    /// A page of sessions, newest first.
+    pub async fn sessions(
+        &self,
+        tenant: &TenantId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, StoreError> {
+        self.0.store.sessions(tenant, below, limit).await
+    }
+
+    /// The session's history, the finished steps of a running turn included.
+    pub async fn history(&self, tenant: &TenantId, session: &SessionId) -> Result<History, ReadError> {
+        let mut turns = self.0.store.turns(tenant, session).await?;
+        if let Some(last) = turns.last_mut().filter(|turn| turn.status == TurnStatus::Running) {
+            let state = self.fold(&last.id).await?;
+            last.messages = state.messages();
+            last.compaction = state.compaction;
+        }
+        let (full, compaction) = prior(turns);
+        let compacted = context::compact(&full, compaction.as_ref());
+        Ok(History { full, compacted })
+    }
+
+    /// Deletes a session with all that belongs to it; a running turn is cancelled first.
+    pub async fn delete(&self, tenant: &TenantId, session: &SessionId) -> Result<(), DeleteError> {
+        let record = self.0.store.session(tenant, session).await?.ok_or(DeleteError::NotFound)?;
+        if let Some(live) = record.last_turn.and_then(|turn| self.0.live.get(&turn.id)) {
+            live.interrupt(Interrupt::Cancel(CancelReason::SessionDeleted));
+            let mut head = live.tail.watch();
+            // A turn that does not end in time finds its log gone.
+            let _ = tokio::time::timeout(DELETE_PATIENCE, head.wait_for(|head| !head.open)).await;
+        }
+        let command = Command::DeleteSession { tenant: tenant.clone(), session: session.clone() };
+        match self.0.committer.commit(command).await {
+            Ok(_) => Ok(()),
+            Err(CommitError::Refused(_)) => Err(DeleteError::NotFound),
+            Err(CommitError::Store(error) | CommitError::Unknown { error, .. }) => Err(error.into()),
+        }
+    }
+
+    /// Folds the whole durable log of a turn.
+    pub(crate) async fn fold(&self, turn: &TurnId) -> Result<TurnState, ReadError> {
+        let mut state = TurnState::default();
+        let follower = Follower::new(Arc::clone(&self.0.store), turn.clone(), None);
+        EventReader::new(follower, 0)
+            .each(|seq, event| {
+                state.apply(seq, &event);
+                Flow::Continue
+            })
+            .await?;
+        Ok(state)
+    }
+
+    /// Reads a turn as a projection shows it, from any point, whether it runs, waits or is over.
+    pub async fn read_turn(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        turn: &TurnId,
+        projection: &'static dyn Projection,
+        cursor: Cursor,
+    ) -> Result<TurnReader, OpenError> {
+        // The tail first: a turn that ends between the two looks is then read from the store, to its end.
+        let tail = self.0.live.get(turn).map(|live| Arc::clone(&live.tail));
+        let record = self.0.store.turn(tenant, session, turn).await?.ok_or(OpenError::NotFound)?;
+        let head = tail.as_ref().map_or(record.head, |tail| record.head.max(tail.head().seq));
+        if cursor.seq > head || (cursor.seq == 0 && cursor.part > 0) {
+            return Err(OpenError::Cursor { head });
+        }
+        let view = Arc::new(TurnView { session: session.clone(), turn: turn.clone() });
+        let follower = Follower::new(Arc::clone(&self.0.store), turn.clone(), tail);
+        Ok(TurnReader::new(follower, view, projection, cursor, self.0.metrics.reader()))
+    }
+
+    /// Reads a leg as a projection shows it, from its first event.
+    pub fn read_leg(&self, started: &Started, projection: &'static dyn Projection) -> TurnReader {
+        let view = Arc::new(TurnView { session: started.session.clone(), turn: started.turn.clone() });
+        let cursor = Cursor::after(started.leg_start - 1);
+        TurnReader::new(self.follow(started), view, projection, cursor, self.0.metrics.reader())
+    }
+
+    /// Reads the events of a leg, from its first.
+    pub fn leg_events(&self, started: &Started) -> EventReader {
+        EventReader::new(self.follow(started), started.leg_start - 1)
+    }
+
+    fn follow(&self, started: &Started) -> Follower {
+        let tail = Some(Arc::clone(&started.tail));
+        Follower::new(Arc::clone(&self.0.store), started.turn.clone(), tail)
+    }
+
+    /// Stops: takes no more work, lets steps finish for a while, then leaves the rest to the next start.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.0.drain.cancel();
+        self.0.tasks.close();
+        if tokio::time::timeout(grace, self.0.tasks.wait()).await.is_err() {
+            self.0.live.all().iter().for_each(|live| live.interrupt(Interrupt::Halt));
+            // Dropping work takes no time; this is for the tasks to notice.
+            let _ = tokio::time::timeout(Duration::from_secs(1), self.0.tasks.wait()).await;
+        }
+        self.0.live.all().iter().for_each(|live| live.tail.close());
+    }
+}
+
+/// What turns leave of history, and the last compaction among them.
+pub(crate) fn prior(turns: Vec<TurnRecord>) -> (Vec<Message>, Option<Compaction>) {
+    let mut compaction = None;
+    let mut messages = Vec::new();
+    for turn in turns {
+        messages.extend(turn.messages);
+        compaction = turn.compaction.or(compaction);
+    }
+    (messages, compaction)
+}

@@ -1,0 +1,62 @@
+//! Follows a turn's durable log: from the tail where it reaches, else from the store.
+
+use std::sync::Arc;
+
+use everturn_core::{Segment, TurnId};
+use everturn_store::{Store, StoreError};
+use tokio::sync::watch;
+
+use crate::tail::{Head, Lookup, Tail, TailSegment};
+
+/// How much of the log one read from the store brings.
+const READ_BYTES: usize = 128 * 1024;
+
+/// Gives the segments after any seq, and waits for those to come.
+pub(crate) struct Follower {
+    store: Arc<dyn Store>,
+    turn: TurnId,
+    live: Option<(Arc<Tail>, watch::Receiver<Head>)>,
+}
+
+/// The next part of a log.
+pub(crate) enum Found {
+    /// Recent, shared with other readers.
+    Recent(Arc<TailSegment>),
+    /// From the store. Not empty.
+    Stored(Vec<Segment>),
+}
+
+impl Follower {
+    /// Follows a turn; without a tail, as far as it is stored.
+    pub(crate) fn new(store: Arc<dyn Store>, turn: TurnId, tail: Option<Arc<Tail>>) -> Self {
+        let live = tail.map(|tail| {
+            let head = tail.watch();
+            (tail, head)
+        });
+        Self { store, turn, live }
+    }
+
+    /// What comes after `seq`, as soon as there is something; `None` if nothing more will come from this process.
+    /// Segments may begin at or before `seq`. Cancel-safe.
+    pub(crate) async fn after(&mut self, seq: u64) -> Result<Option<Found>, StoreError> {
+        while let Some((tail, head)) = &mut self.live {
+            // Looked at before the ring, so that what is published just before a close is not missed.
+            let open = head.borrow_and_update().open;
+            match tail.after(seq) {
+                Lookup::Found(entry) => return Ok(Some(Found::Recent(entry))),
+                Lookup::Behind => break,
+                Lookup::Nothing if !open => return Ok(None),
+                // The sender lives in the tail, which we hold: this cannot fail.
+                Lookup::Nothing => drop(head.changed().await),
+            }
+        }
+        let segments = self.store.read(&self.turn, seq, READ_BYTES).await?;
+        Ok(if segments.is_empty() { None } else { Some(Found::Stored(segments)) })
+    }
+
+    /// The stored segment with the event `seq`.
+    pub(crate) async fn segment_of(&self, seq: u64) -> Result<Option<Segment>, StoreError> {
+        let segments = self.store.read(&self.turn, seq.saturating_sub(1), 1).await?;
+        Ok(segments.into_iter().find(|segment| (segment.first_seq()..=segment.last_seq()).contains(&seq)))
+    }
+}

@@ -1,0 +1,84 @@
+//! The turns that this process runs.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use everturn_core::{CancelReason, TurnId};
+use tokio::sync::watch;
+
+use crate::tail::Tail;
+
+/// Why work on a turn must stop now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    /// It ends.
+    Cancel(CancelReason),
+    /// This process ends; the turn goes on elsewhere or later.
+    Halt,
+    /// A fault of ours: it fails.
+    Fault,
+}
+
+/// A turn that this process runs, as others see it.
+#[derive(Debug)]
+pub(crate) struct LiveTurn {
+    pub(crate) tail: Arc<Tail>,
+    interrupt: watch::Sender<Option<Interrupt>>,
+}
+
+impl LiveTurn {
+    pub(crate) fn new(tail: Arc<Tail>) -> Self {
+        Self { tail, interrupt: watch::Sender::new(None) }
+    }
+
+    /// Asks for an end. The first word counts.
+    pub(crate) fn interrupt(&self, interrupt: Interrupt) {
+        self.interrupt.send_if_modified(|current| {
+            let first = current.is_none();
+            if first {
+                *current = Some(interrupt);
+            }
+            first
+        });
+    }
+
+    /// Waits until somebody asks for an end.
+    pub(crate) async fn interrupted(&self) -> Interrupt {
+        let mut receiver = self.interrupt.subscribe();
+        loop {
+            if let Some(interrupt) = *receiver.borrow_and_update() {
+                return interrupt;
+            }
+            // The sender is ours: this cannot fail.
+            let _ = receiver.changed().await;
+        }
+    }
+}
+
+/// The turns that this process runs, by name.
+#[derive(Debug, Default)]
+pub(crate) struct LiveTurns(Mutex<HashMap<TurnId, Arc<LiveTurn>>>);
+
+impl LiveTurns {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TurnId, Arc<LiveTurn>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn insert(&self, turn: TurnId, live: Arc<LiveTurn>) {
+        self.lock().insert(turn, live);
+    }
+
+    pub(crate) fn remove(&self, turn: &TurnId) {
+        self.lock().remove(turn);
+    }
+
+    pub(crate) fn get(&self, turn: &TurnId) -> Option<Arc<LiveTurn>> {
+        self.lock().get(turn).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<LiveTurn>> {
+        self.lock().values().cloned().collect()
+    }
+}

@@ -1,0 +1,130 @@
+//! What the engine counts.
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+/// One label.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(crate) struct Label {
+    /// What kind.
+    pub(crate) kind: String,
+}
+
+/// Labels of a tool call.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(crate) struct ToolLabels {
+    /// The tool.
+    pub(crate) tool: String,
+    /// `ok`, `error` or `told`: answered without running.
+    pub(crate) outcome: &'static str,
+}
+
+/// Labels of a model.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(crate) struct ModelLabels {
+    /// `provider/model`.
+    pub(crate) model: String,
+    /// `input` or `output`.
+    pub(crate) direction: &'static str,
+}
+
+/// The engine's metrics. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    pub(crate) turns_started: Counter,
+    pub(crate) turns_resumed: Counter,
+    pub(crate) turns_recovered: Counter,
+    pub(crate) turns_ended: Family<Label, Counter>,
+    pub(crate) turns_live: Gauge,
+    pub(crate) turns_queued: Gauge,
+    pub(crate) steps: Counter,
+    pub(crate) step_restarts: Counter,
+    pub(crate) tokens: Family<ModelLabels, Counter>,
+    pub(crate) tool_calls: Family<ToolLabels, Counter>,
+    pub(crate) model_errors: Family<Label, Counter>,
+    pub(crate) commit_seconds: Histogram,
+    pub(crate) commit_commands: Histogram,
+    pub(crate) commit_events: Counter,
+    pub(crate) commit_failures: Counter,
+    readers: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let seconds = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0];
+        let sizes = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0, 1000.0];
+        Self {
+            turns_started: Counter::default(),
+            turns_resumed: Counter::default(),
+            turns_recovered: Counter::default(),
+            turns_ended: Family::default(),
+            turns_live: Gauge::default(),
+            turns_queued: Gauge::default(),
+            steps: Counter::default(),
+            step_restarts: Counter::default(),
+            tokens: Family::default(),
+            tool_calls: Family::default(),
+            model_errors: Family::default(),
+            commit_seconds: Histogram::new(seconds),
+            commit_commands: Histogram::new(sizes),
+            commit_events: Counter::default(),
+            commit_failures: Counter::default(),
+            readers: Gauge::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Adds them to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("everturn_turns_started", "Turns begun", self.turns_started.clone());
+        registry.register("everturn_turns_resumed", "Waiting turns taken up by an answer", self.turns_resumed.clone());
+        registry.register("everturn_turns_recovered", "Turns taken over at start", self.turns_recovered.clone());
+        registry.register("everturn_turns_ended", "Turns ended, by outcome", self.turns_ended.clone());
+        registry.register("everturn_turns_live", "Turns running now", self.turns_live.clone());
+        registry.register("everturn_turns_queued", "Submissions that wait for a free slot", self.turns_queued.clone());
+        registry.register("everturn_steps", "Model calls begun", self.steps.clone());
+        registry.register("everturn_step_restarts", "Model calls begun again", self.step_restarts.clone());
+        registry.register("everturn_tokens", "Tokens used, by model and direction", self.tokens.clone());
+        registry.register("everturn_tool_calls", "Tool calls resolved by the server", self.tool_calls.clone());
+        registry.register("everturn_model_errors", "Failed model calls, by kind", self.model_errors.clone());
+        registry.register("everturn_commit_seconds", "Time of one commit", self.commit_seconds.clone());
+        registry.register("everturn_commit_commands", "Commands in one commit", self.commit_commands.clone());
+        registry.register("everturn_events", "Events made durable", self.commit_events.clone());
+        registry.register("everturn_commit_failures", "Commits that failed", self.commit_failures.clone());
+        registry.register("everturn_readers", "Readers connected now", self.readers.clone());
+    }
+
+    pub(crate) fn reader(&self) -> ReaderGuard {
+        self.readers.inc();
+        ReaderGuard(self.readers.clone())
+    }
+
+    pub(crate) fn live_turn(&self) -> LiveGuard {
+        self.turns_live.inc();
+        LiveGuard(self.turns_live.clone())
+    }
+}
+
+/// Counts a reader for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct ReaderGuard(Gauge);
+
+impl Drop for ReaderGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Counts a live turn for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct LiveGuard(Gauge);
+
+impl Drop for LiveGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

@@ -1,0 +1,185 @@
+//! Projections: how a dialect shows a turn's events.
+//!
+//! A projection is a pure function from one event to frames. It keeps no state between events, so a reader can begin
+//! anywhere, and what one reader was shown can be shown to all others without doing the work again.
+
+use std::{io::Write, ops::Range, str::FromStr};
+
+use bytes::Bytes;
+use everturn_core::{CorruptSegment, RawEvent, Segment, SessionId, TurnId};
+
+/// What a projection may know besides the event.
+#[derive(Clone, Debug)]
+pub struct TurnView {
+    /// The session.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnId,
+}
+
+/// Whether a stream goes on after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// More may come.
+    Continue,
+    /// The dialect ends its stream here.
+    Close,
+}
+
+/// A dialect's view of the log.
+pub trait Projection: Send + Sync + 'static {
+    /// Tells projections apart. Two projections with one name must show the same.
+    fn name(&self) -> &'static str;
+
+    /// Writes the frames of one event: none, one or several.
+    fn project(&self, view: &TurnView, event: &RawEvent<'_>, frames: &mut Frames<'_>) -> Result<Flow, CorruptSegment>;
+}
+
+/// Where a reader stands: it has seen everything up to and including event `seq`, or, if `part` is not zero, the first
+/// `part` frames of that event and everything before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// The event.
+    pub seq: u64,
+    /// How many of its frames, where it gives several; zero for all.
+    pub part: u32,
+}
+
+impl Cursor {
+    /// After all of this event.
+    pub fn after(seq: u64) -> Self {
+        Self { seq, part: 0 }
+    }
+}
+
+/// A text that is no cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a cursor is the id of a frame, such as 17 or 17.2")]
+pub struct CursorError;
+
+impl FromStr for Cursor {
+    type Err = CursorError;
+
+    /// Takes the `id:` of a frame back.
+    fn from_str(text: &str) -> Result<Self, CursorError> {
+        let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let (seq, part) = text.split_once('.').unwrap_or((text, "0"));
+        if !number(seq) || !number(part) {
+            return Err(CursorError);
+        }
+        Ok(Self { seq: seq.parse().map_err(|_| CursorError)?, part: part.parse().map_err(|_| CursorError)? })
+    }
+}
+
+/// Takes the frames of one event.
+#[derive(Debug)]
+pub struct Frames<'a> {
+    out: &'a mut Vec<u8>,
+    seq: u64,
+    several: bool,
+    part: u32,
+    skip: u32,
+}
+
+impl<'a> Frames<'a> {
+    /// Frames of the event with this seq, without the first `skip`.
+    pub fn new(out: &'a mut Vec<u8>, seq: u64, skip: u32) -> Self {
+        Self { out, seq, several: false, part: 0, skip }
+    }
+
+    /// Says that this event gives several frames, so that each gets a cursor of its own.
+    pub fn several(&mut self) {
+        self.several = true;
+    }
+
+    /// Writes one server-sent event. `data` writes its JSON, on one line.
+    pub fn event(&mut self, name: &str, data: impl FnOnce(&mut Vec<u8>)) {
+        self.part += 1;
+        if self.part <= self.skip {
+            return;
+        }
+        self.out.extend_from_slice(b"event: ");
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\nid: ");
+        write_number(self.out, self.seq);
+        if self.several {
+            self.out.push(b'.');
+            write_number(self.out, u64::from(self.part));
+        }
+        self.out.extend_from_slice(b"\ndata: ");
+        data(self.out);
+        self.out.extend_from_slice(b"\n\n");
+    }
+
+    /// Writes a comment, which clients skip.
+    pub fn comment(&mut self, text: &str) {
+        self.out.extend_from_slice(b": ");
+        self.out.extend_from_slice(text.as_bytes());
+        self.out.extend_from_slice(b"\n\n");
+    }
+}
+
+fn write_number(out: &mut Vec<u8>, number: u64) {
+    // Writing to memory does not fail.
+    let _ = write!(out, "{number}");
+}
+
+/// Writes a value as JSON. For types that cannot fail to serialise.
+pub fn write_json(out: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
+    let _ = serde_json::to_writer(out, value);
+}
+
+/// A segment as one projection shows it: all frames, and where those of each event begin.
+#[derive(Debug)]
+pub(crate) struct Projected {
+    first_seq: u64,
+    bytes: Bytes,
+    starts: Vec<u32>,
+    closes: Vec<u64>,
+}
+
+impl Projected {
+    pub(crate) fn new(projection: &dyn Projection, view: &TurnView, segment: &Segment) -> Result<Self, CorruptSegment> {
+        let mut out = Vec::with_capacity(segment.bytes().len() * 3);
+        let mut starts = Vec::with_capacity(segment.count() as usize + 1);
+        let mut closes = Vec::new();
+        for event in segment.events() {
+            let event = event?;
+            starts.push(offset(&out));
+            match projection.project(view, &event, &mut Frames::new(&mut out, event.seq, 0))? {
+                Flow::Continue => {}
+                Flow::Close => closes.push(event.seq),
+            }
+        }
+        starts.push(offset(&out));
+        Ok(Self { first_seq: segment.first_seq(), bytes: out.into(), starts, closes })
+    }
+
+    /// The frames after event `seq`, up to the one that ends the stream, and the cursor after them.
+    pub(crate) fn after(&self, seq: u64) -> Shown {
+        let last_seq = self.first_seq + self.starts.len() as u64 - 2;
+        let close = self.closes.iter().copied().find(|close| *close > seq);
+        let last = close.unwrap_or(last_seq);
+        let bytes = self.bytes.slice(self.range(seq.max(self.first_seq - 1) + 1, last));
+        Shown { bytes, cursor: Cursor::after(last), flow: if close.is_some() { Flow::Close } else { Flow::Continue } }
+    }
+
+    fn range(&self, first: u64, last: u64) -> Range<usize> {
+        let start =
+            |seq: u64| self.starts.get((seq - self.first_seq) as usize).map_or(self.bytes.len(), |s| *s as usize);
+        start(first)..start(last + 1)
+    }
+}
+
+fn offset(out: &[u8]) -> u32 {
+    // A segment holds a few MiB at most; see `turn_log::MAX_PENDING` and the limit on bodies.
+    u32::try_from(out.len()).unwrap_or(u32::MAX)
+}
+
+/// What a reader is shown next.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) bytes: Bytes,
+    pub(crate) cursor: Cursor,
+    pub(crate) flow: Flow,
+}

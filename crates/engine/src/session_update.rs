@@ -1,0 +1,194 @@
+//! Changes that a command makes to a session's settings, judged against its agent.
+
+use std::collections::{BTreeMap, HashSet};
+
+use everturn_core::{OptionSpec, OptionValue, SessionConfig, ToolRef, ToolSpec};
+use everturn_store::SecretError;
+use everturn_tools::{SchemaCheck, SchemaError};
+
+use crate::Agent;
+
+/// What a secret option looks like from outside; sent back, it means unchanged.
+pub const REDACTED: &str = "***";
+/// How many tools of its own an application may bring.
+const MAX_CLIENT_TOOLS: usize = 128;
+/// How long an option's value may be.
+const MAX_OPTION_BYTES: usize = 16 * 1024;
+
+/// Settings to change. What is absent stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct SessionUpdate {
+    /// Replaces the enabled server-side tools.
+    pub tools: Option<Vec<ToolRef>>,
+    /// Replaces the application's tools.
+    pub client_tools: Option<Vec<ToolSpec>>,
+    /// Merged by key.
+    pub options: BTreeMap<String, String>,
+}
+
+/// Why settings cannot be changed so.
+#[derive(Debug, thiserror::Error)]
+pub enum UpdateError {
+    /// The agent has no such tool to offer.
+    #[error("agent {agent:?} has no tool {name:?}; it has: {available}")]
+    UnknownTool {
+        /// The agent.
+        agent: String,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        available: String,
+    },
+    /// Two tools of one name.
+    #[error("there are two tools named {0:?}; tool names must be unique across application and server tools")]
+    DuplicateTool(String),
+    /// The agent takes no tools from applications.
+    #[error("agent {0:?} takes no application tools (it does not declare capabilities.application.tools)")]
+    NoClientTools(String),
+    /// Too many of them.
+    #[error("{count} application tools are too many, the limit is {MAX_CLIENT_TOOLS}")]
+    TooManyClientTools {
+        /// How many came.
+        count: usize,
+    },
+    /// A name that model providers do not take.
+    #[error("{0:?} cannot be a tool's name: it must have 1 to 64 characters of A-Z a-z 0-9 _ -")]
+    ToolName(String),
+    /// A schema that cannot be used.
+    #[error("the input schema of tool {name:?} cannot be used: {error}")]
+    Schema {
+        /// The tool.
+        name: String,
+        /// What is wrong.
+        error: SchemaError,
+    },
+    /// The agent has no such option.
+    #[error("agent {agent:?} has no option {name:?}; it has: {available}")]
+    UnknownOption {
+        /// The agent.
+        agent: String,
+        /// What was set.
+        name: String,
+        /// What there is.
+        available: String,
+    },
+    /// A value that is not among the choices.
+    #[error("option {name:?} cannot be {value:?}; choose one of: {choices}")]
+    NotAChoice {
+        /// The option.
+        name: String,
+        /// What was set.
+        value: String,
+        /// The choices.
+        choices: String,
+    },
+    /// A value that is too long.
+    #[error("the value of option {name:?} has {bytes} bytes, the limit is {MAX_OPTION_BYTES}")]
+    OptionTooLong {
+        /// The option.
+        name: String,
+        /// How long it was.
+        bytes: usize,
+    },
+    /// A secret that could not be sealed. A fault of ours.
+    #[error(transparent)]
+    Seal(#[from] SecretError),
+}
+
+impl SessionUpdate {
+    /// The settings after this update. `seal` makes a secret unreadable; it is given the option's name and value.
+    pub fn apply(
+        &self,
+        agent: &Agent,
+        config: &SessionConfig,
+        seal: impl Fn(&str, &str) -> Result<String, SecretError>,
+    ) -> Result<SessionConfig, UpdateError> {
+        let mut config = config.clone();
+        if let Some(tools) = &self.tools {
+            for tool in tools {
+                if !agent.tools.contains(&tool.name) {
+                    return Err(UpdateError::UnknownTool {
+                        agent: agent.name.clone(),
+                        name: tool.name.clone(),
+                        available: list(agent.tools.iter().map(String::as_str)),
+                    });
+                }
+            }
+            config.tools.clone_from(tools);
+        }
+        if let Some(tools) = &self.client_tools {
+            check_client_tools(agent, tools)?;
+            config.client_tools.clone_from(tools);
+        }
+        let enabled = config.tools.iter().map(|tool| tool.name.as_str());
+        let client = config.client_tools.iter().map(|tool| tool.name.as_str());
+        let mut seen = HashSet::new();
+        let internal = agent.internal_tools.iter().map(String::as_str);
+        if let Some(twice) = enabled.chain(client).chain(internal).find(|name| !seen.insert(*name)) {
+            return Err(UpdateError::DuplicateTool(twice.to_owned()));
+        }
+        for (name, value) in &self.options {
+            if let Some(value) = option_value(agent, name, value, &seal)? {
+                config.options.insert(name.clone(), value);
+            }
+        }
+        Ok(config)
+    }
+}
+
+fn check_client_tools(agent: &Agent, tools: &[ToolSpec]) -> Result<(), UpdateError> {
+    if !tools.is_empty() && !agent.capabilities.application_tools {
+        return Err(UpdateError::NoClientTools(agent.name.clone()));
+    }
+    if tools.len() > MAX_CLIENT_TOOLS {
+        return Err(UpdateError::TooManyClientTools { count: tools.len() });
+    }
+    for tool in tools {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if tool.name.is_empty() || tool.name.len() > 64 || !tool.name.chars().all(allowed) {
+            return Err(UpdateError::ToolName(tool.name.clone()));
+        }
+        SchemaCheck::default()
+            .compile(&tool.input_schema)
+            .map_err(|error| UpdateError::Schema { name: tool.name.clone(), error })?;
+    }
+    Ok(())
+}
+
+fn option_value(
+    agent: &Agent,
+    name: &str,
+    value: &str,
+    seal: impl Fn(&str, &str) -> Result<String, SecretError>,
+) -> Result<Option<OptionValue>, UpdateError> {
+    let Some(option) = agent.options.iter().find(|option| option.name() == name) else {
+        return Err(UpdateError::UnknownOption {
+            agent: agent.name.clone(),
+            name: name.to_owned(),
+            available: list(agent.options.iter().map(OptionSpec::name)),
+        });
+    };
+    if value.len() > MAX_OPTION_BYTES {
+        return Err(UpdateError::OptionTooLong { name: name.to_owned(), bytes: value.len() });
+    }
+    Ok(match option {
+        OptionSpec::Secret { .. } if value == REDACTED => None,
+        OptionSpec::Secret { .. } => Some(OptionValue::Sealed(seal(name, value)?)),
+        OptionSpec::Text { .. } => Some(OptionValue::Plain(value.to_owned())),
+        OptionSpec::Select { options, .. } if options.iter().any(|choice| choice == value) => {
+            Some(OptionValue::Plain(value.to_owned()))
+        }
+        OptionSpec::Select { options, .. } => {
+            return Err(UpdateError::NotAChoice {
+                name: name.to_owned(),
+                value: value.to_owned(),
+                choices: list(options.iter().map(String::as_str)),
+            });
+        }
+    })
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}

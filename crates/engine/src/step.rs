@@ -1,0 +1,268 @@
+//! One model call of a turn, with its retries and fallbacks.
+
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+use everturn_core::{
+    CallId, CallRoute, Content, Event, FailureCode, Finish, Json, StepFinished, ToolUse, Usage, context,
+};
+use everturn_models::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
+use futures_util::StreamExt as _;
+use tokio::time::{Instant, Sleep};
+
+use crate::{
+    metrics::{Label, ModelLabels},
+    turn::{CountInput, Stopped, Turn},
+};
+
+/// How many calls one answer may make.
+const MAX_CALLS: usize = 64;
+/// How long one answer may be, reasoning included.
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+/// How an attempt at a step went.
+enum Attempt {
+    Finished,
+    Failed(ModelError),
+}
+
+impl Turn {
+    /// Makes the next model call.
+    pub(crate) async fn step(&mut self) -> Result<(), Stopped> {
+        if !self.fit_context(None).await? {
+            return Ok(());
+        }
+        let model = self.current_model().name().to_owned();
+        self.record(Event::StepStarted { step: self.state.steps + 1, model })?;
+        self.shared.metrics.steps.inc();
+        self.attempts().await
+    }
+
+    /// Makes a model call again that was interrupted by the end of the process.
+    pub(crate) async fn restart_step(&mut self) -> Result<(), Stopped> {
+        let usage = self.used_by_open_step(CountInput::Always);
+        let reason = "the server stopped while the model was answering".to_owned();
+        let attempt = self.state.step.as_ref().map_or(0, |step| step.attempts);
+        self.void_attempt(reason, attempt, usage)?;
+        self.attempts().await
+    }
+
+    fn current_model(&self) -> &Arc<dyn everturn_models::Model> {
+        &self.agent.models[self.model.min(self.agent.models.len() - 1)]
+    }
+
+    fn void_attempt(&mut self, reason: String, attempt: u32, usage: Usage) -> Result<(), Stopped> {
+        self.shared.metrics.step_restarts.inc();
+        self.count_tokens(usage);
+        self.record(Event::StepRestarted { reason, attempt, usage })?;
+        Ok(())
+    }
+
+    async fn attempts(&mut self) -> Result<(), Stopped> {
+        loop {
+            match Box::pin(self.attempt()).await? {
+                Attempt::Finished => return Ok(()),
+                Attempt::Failed(error) => {
+                    let kind = format!("{:?}", error.kind);
+                    self.shared.metrics.model_errors.get_or_create(&Label { kind }).inc();
+                    tracing::warn!(turn = %self.log.turn(), model = self.current_model().name(), %error, "a model call failed");
+                    if !self.prepare_retry(error).await? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gets ready for another attempt; `false` if the turn has ended instead.
+    async fn prepare_retry(&mut self, error: ModelError) -> Result<bool, Stopped> {
+        let usage = self.used_by_open_step(CountInput::IfAnswered);
+        let attempts = self.state.step.as_ref().map_or(0, |step| step.attempts);
+        let settings = &self.shared.settings;
+        if error.kind == ModelErrorKind::ContextOverflow {
+            let used = self.estimated_context();
+            self.void_attempt(error.message, attempts + 1, usage)?;
+            return self.fit_context(Some(used)).await;
+        }
+        let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempts));
+        if error.is_retryable() && attempts < settings.retries && wait <= settings.retry_max {
+            self.void_attempt(error.message, attempts + 1, usage)?;
+            tokio::time::sleep(wait).await;
+            return Ok(true);
+        }
+        if self.model + 1 < self.agent.models.len() {
+            self.model += 1;
+            let model = self.current_model().name().to_owned();
+            self.record(Event::ModelChanged { model, reason: error.message.clone() })?;
+            self.void_attempt(error.message, 0, usage)?;
+            return Ok(true);
+        }
+        let code = match error.kind {
+            ModelErrorKind::RateLimited => FailureCode::LlmRateLimited,
+            ModelErrorKind::Unavailable => FailureCode::LlmProviderUnavailable,
+            ModelErrorKind::Timeout => FailureCode::LlmRequestTimeout,
+            ModelErrorKind::ContextOverflow | ModelErrorKind::Rejected => FailureCode::LlmProviderError,
+        };
+        let retryable = error.is_retryable();
+        self.fail(code, error.message, retryable, usage).await?;
+        Ok(false)
+    }
+
+    async fn attempt(&mut self) -> Result<Attempt, Stopped> {
+        let request = self.request();
+        let mut watchdog = Watchdog::new(self.shared.settings.step_idle_timeout);
+        let call = self.current_model().stream(request);
+        let mut stream = match watchdog.guard(call).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) | Err(error) => return Ok(Attempt::Failed(error)),
+        };
+        let mut signature = None;
+        loop {
+            let event = match watchdog.next(&mut stream).await {
+                Ok(event) => event,
+                Err(error) => return Ok(Attempt::Failed(error)),
+            };
+            let pushed = match event {
+                ModelEvent::Text(text) => self.record(Event::TextDelta(text))?,
+                ModelEvent::Thinking(text) => self.record(Event::ThinkingDelta(text))?,
+                ModelEvent::ThinkingSignature(proof) => {
+                    signature = Some(proof);
+                    continue;
+                }
+                ModelEvent::ToolCallStarted { .. } | ModelEvent::ToolInputDelta { .. } => continue,
+                ModelEvent::ToolCall { name, input, .. } => {
+                    let route = self.route(&name, &input);
+                    self.call(name, input, route)?
+                }
+                ModelEvent::BadToolCall { name, input, .. } => {
+                    let shown: String = input.chars().take(200).collect();
+                    let reason = format!("The input of {name} is not a JSON object: {shown}");
+                    self.call(name, Json::empty_object(), CallRoute::Refused { reason })?
+                }
+                ModelEvent::Finished { finish, usage } => {
+                    self.finish(finish, usage, signature)?;
+                    return Ok(Attempt::Finished);
+                }
+            };
+            if self.state.step.as_ref().is_some_and(|step| step.text.len() + step.thinking.len() > MAX_ANSWER_BYTES) {
+                let message = format!("the model's answer is longer than {MAX_ANSWER_BYTES} bytes, which is the limit");
+                return Ok(Attempt::Failed(ModelError::new(ModelErrorKind::Rejected, message)));
+            }
+            if pushed.full {
+                self.log.durable(pushed.seq).await?;
+            }
+        }
+    }
+
+    fn request(&self) -> ModelRequest {
+        let (system, messages) = self.context();
+        ModelRequest {
+            system,
+            messages: messages.into(),
+            tools: self.agent.tool_specs(&self.config, &self.shared.tools).into(),
+            max_output_tokens: self.agent.max_output_tokens,
+        }
+    }
+
+    fn call(&mut self, name: String, input: Json, route: CallRoute) -> Result<crate::turn_log::Pushed, Stopped> {
+        let made = self.state.step.as_ref().map_or(0, |step| step.calls.len());
+        let route = if made < MAX_CALLS {
+            route
+        } else {
+            CallRoute::Refused { reason: format!("Tool call not run: one answer may make {MAX_CALLS} calls at most") }
+        };
+        self.record(Event::ToolCalled { call: ToolUse { id: CallId::mint(), name, input }, route })
+    }
+
+    fn finish(&mut self, finish: ModelFinish, usage: Option<Usage>, signature: Option<String>) -> Result<(), Stopped> {
+        let usage = usage.unwrap_or_else(|| self.used_by_open_step(CountInput::Always));
+        let step = self.state.step.clone().unwrap_or_default();
+        let finish = match finish {
+            ModelFinish::Stop if step.calls.is_empty() => Finish::Stop,
+            ModelFinish::Stop => Finish::ToolUse,
+            ModelFinish::MaxTokens => Finish::MaxTokens,
+            ModelFinish::Refusal => Finish::Refusal,
+        };
+        let calls = step.calls.into_iter().map(|(call, _)| call).collect();
+        let content = Content::answer(step.thinking, signature, step.text, calls);
+        self.count_tokens(usage);
+        self.record(Event::StepFinished(StepFinished { content, finish, usage }))?;
+        Ok(())
+    }
+
+    /// A guess at what the step under way has used, for providers that do not say and calls that were cut.
+    pub(crate) fn used_by_open_step(&self, count: CountInput) -> Usage {
+        let Some(step) = &self.state.step else { return Usage::default() };
+        let calls: u64 = step.calls.iter().map(|(call, _)| context::estimate_text(call.input.as_str())).sum();
+        let output = context::estimate_text(&step.text) + context::estimate_text(&step.thinking) + calls;
+        if output == 0 && count == CountInput::IfAnswered {
+            return Usage::default();
+        }
+        Usage { input: self.estimated_context(), output }
+    }
+
+    pub(crate) fn count_tokens(&self, usage: Usage) {
+        let model = self.current_model().name();
+        for (direction, tokens) in [("input", usage.input), ("output", usage.output)] {
+            let labels = ModelLabels { model: model.to_owned(), direction };
+            self.shared.metrics.tokens.get_or_create(&labels).inc_by(tokens);
+        }
+    }
+}
+
+/// Doubles with each attempt, with jitter so that turns that failed together do not return together.
+fn backoff(base: Duration, attempts: u32) -> Duration {
+    let doubled = base.saturating_mul(2_u32.saturating_pow(attempts.min(16)));
+    doubled.mul_f64(rand::random_range(0.5..1.0))
+}
+
+/// Ends a model call that yields nothing for too long. What counts is events, not bytes: a provider that only keeps
+/// the connection open is silent.
+struct Watchdog {
+    limit: Duration,
+    heard: Instant,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Watchdog {
+    fn new(limit: Duration) -> Self {
+        let heard = Instant::now();
+        Self { limit, heard, sleep: Box::pin(tokio::time::sleep_until(heard + limit)) }
+    }
+
+    async fn next(&mut self, stream: &mut EventStream) -> Result<ModelEvent, ModelError> {
+        match self.guard(stream.next()).await? {
+            Some(event) => event,
+            None => {
+                let message = "the model's answer ended before it was complete";
+                Err(ModelError::new(ModelErrorKind::Unavailable, message))
+            }
+        }
+    }
+
+    /// Waits for a sign of life. The timer is moved only when it fires, so that a fast stream never touches it.
+    async fn guard<T>(&mut self, call: impl Future<Output = T>) -> Result<T, ModelError> {
+        let mut call = pin!(call);
+        poll_fn(|cx| {
+            if let Poll::Ready(value) = call.as_mut().poll(cx) {
+                self.heard = Instant::now();
+                return Poll::Ready(Ok(value));
+            }
+            while self.sleep.as_mut().poll(cx).is_ready() {
+                let deadline = self.heard + self.limit;
+                if Instant::now() >= deadline {
+                    let message = format!("the model was silent for {:?}, which is the limit", self.limit);
+                    return Poll::Ready(Err(ModelError::new(ModelErrorKind::Timeout, message)));
+                }
+                self.sleep.as_mut().reset(deadline);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}

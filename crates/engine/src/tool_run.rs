@@ -1,0 +1,147 @@
+//! Tool calls of a turn: who answers them, and running those that the server answers.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+
+use everturn_core::{CallId, CallRoute, Content, EffectId, Event, Json, Resolution, ToolUse};
+use everturn_tools::{Tool, ToolContext, cap_output};
+use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
+
+use crate::{
+    metrics::ToolLabels,
+    turn::{Stopped, Turn},
+};
+
+/// A call that is going to run.
+struct Run {
+    call: ToolUse,
+    tool: Arc<dyn Tool>,
+    effect_id: EffectId,
+}
+
+/// What came of a call.
+struct Outcome {
+    call_id: CallId,
+    name: String,
+    content: Content,
+    is_error: bool,
+    duration_ms: u64,
+    label: &'static str,
+}
+
+impl Turn {
+    /// Who answers a call, by the session's settings.
+    pub(crate) fn route(&self, name: &str, input: &Json) -> CallRoute {
+        if self.config.client_tools.iter().any(|tool| tool.name == name) {
+            return CallRoute::Client;
+        }
+        let enabled = self.config.tools.iter().find(|tool| tool.name == name);
+        let internal = self.agent.internal_tools.iter().any(|tool| tool == name);
+        let route = match enabled {
+            Some(tool) if tool.trust => CallRoute::Inline,
+            Some(_) => CallRoute::Permission,
+            None if internal => CallRoute::Inline,
+            None => return CallRoute::Refused { reason: format!("There is no tool {name:?} in this session") },
+        };
+        // Nobody should be asked to allow a call that cannot run.
+        match self.shared.tools.validate(name, input) {
+            Ok(()) => route,
+            Err(reason) => CallRoute::Refused { reason },
+        }
+    }
+
+    /// Resolves calls, those that run in parallel. Intent is durable before anything runs.
+    pub(crate) async fn resolve(&mut self, resolutions: Vec<Resolution>) -> Result<(), Stopped> {
+        let mut runs = Vec::new();
+        for resolution in resolutions {
+            match resolution {
+                Resolution::Tell { call_id, text } => self.tell(call_id, text)?,
+                Resolution::Run { call_id, repeat, permitted } => match self.prepare(&call_id, repeat, permitted) {
+                    Ok(run) => runs.push(run),
+                    Err(text) => self.tell(call_id, text)?,
+                },
+            }
+        }
+        let mut last = None;
+        for run in &runs {
+            last = Some(self.record(Event::ToolIntended {
+                call_id: run.call.id.clone(),
+                effect_id: run.effect_id.clone(),
+                effect: run.tool.effect(),
+            })?);
+        }
+        if let Some(pushed) = last {
+            self.log.durable(pushed.seq).await?;
+        }
+        let mut running: FuturesUnordered<_> = runs.into_iter().map(|run| self.start(run)).collect();
+        while let Some(outcome) = running.next().await {
+            self.finished(outcome)?;
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, call_id: &CallId, repeat: Option<EffectId>, permitted: bool) -> Result<Run, String> {
+        let state = self.state.calls.iter().find(|state| state.call.id == *call_id);
+        let call = state.map(|state| state.call.clone()).ok_or("Tool call not found")?;
+        // The settings may have changed between the call and the permission.
+        let enabled = self.config.tools.iter().any(|tool| tool.name == call.name);
+        if permitted && !enabled {
+            return Err(format!("Tool call not run: {} is not enabled in this session any more", call.name));
+        }
+        let Some(tool) = self.shared.tools.get(&call.name) else {
+            return Err(format!("Tool call not run: this server has no tool {:?} any more", call.name));
+        };
+        let tool = Arc::clone(tool);
+        Ok(Run { call, tool, effect_id: repeat.unwrap_or_else(EffectId::mint) })
+    }
+
+    fn start(&self, run: Run) -> impl Future<Output = Outcome> + use<> {
+        let context = ToolContext {
+            tenant: self.tenant.clone(),
+            session: self.session.clone(),
+            turn: self.log.turn().clone(),
+            effect_id: run.effect_id,
+        };
+        async move {
+            let begun = Instant::now();
+            let (limit, cap) = (run.tool.timeout(), run.tool.output_cap());
+            // The call itself is made inside, since it may panic as well as its future.
+            let (tool, input) = (run.tool, run.call.input);
+            let call = AssertUnwindSafe(async move { tool.call(context, input).await }).catch_unwind();
+            let (content, is_error) = match tokio::time::timeout(limit, call).await {
+                Ok(Ok(Ok(output))) => (output.content, false),
+                Ok(Ok(Err(failure))) => (Content::Text(format!("Error: {failure}")), true),
+                Ok(Err(_panic)) => {
+                    (Content::Text("Error: the tool crashed; this is a fault of the tool".to_owned()), true)
+                }
+                Err(_elapsed) => (
+                    Content::Text(format!("Error: the tool gave no result within {limit:?}, which is its limit")),
+                    true,
+                ),
+            };
+            Outcome {
+                call_id: run.call.id,
+                name: run.call.name,
+                content: cap_output(content, cap),
+                is_error,
+                duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+                label: if is_error { "error" } else { "ok" },
+            }
+        }
+    }
+
+    fn tell(&mut self, call_id: CallId, text: String) -> Result<(), Stopped> {
+        let name = self.state.calls.iter().find(|state| state.call.id == call_id);
+        let name = name.map(|state| state.call.name.clone()).unwrap_or_default();
+        let content = Content::Text(text);
+        self.finished(Outcome { call_id, name, content, is_error: true, duration_ms: 0, label: "told" })
+    }
+
+    fn finished(&mut self, outcome: Outcome) -> Result<(), Stopped> {
+        let Outcome { call_id, name, content, is_error, duration_ms, label } = outcome;
+        // Models invent names; labels must stay few.
+        let tool = if self.shared.tools.get(&name).is_some() { name } else { "unknown".to_owned() };
+        self.shared.metrics.tool_calls.get_or_create(&ToolLabels { tool, outcome: label }).inc();
+        self.record(Event::ToolFinished { call_id, content, is_error, duration_ms })?;
+        Ok(())
+    }
+}

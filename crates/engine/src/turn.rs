@@ -1,0 +1,207 @@
+//! One live turn: does what the plan says next until the turn rests.
+//!
+//! The turn's state is the fold of its log; every change is an event first. Cancelling is dropping the work under way
+//! (which ends provider calls and tools) and recording how the turn ends.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use everturn_core::{
+    CancelReason, Compaction, Content, Event, FailureCode, Finish, Message, Next, Outcome, Phase, SessionConfig,
+    SessionId, StepFinished, TenantId, TurnEnded, TurnState, Usage, next,
+};
+use everturn_store::{Rest, TurnStatus};
+use futures_util::FutureExt as _;
+
+use crate::{
+    Agent,
+    committer::CommitError,
+    engine::Shared,
+    live::{Interrupt, LiveTurn},
+    metrics::Label,
+    turn_log::{Pushed, TurnLog},
+};
+
+/// Why work on a turn stopped before it came to rest.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// The log takes no more: another owner, a deleted session, a broken store.
+    Log(CommitError),
+    /// The server shuts down; the next start goes on from here.
+    Draining,
+}
+
+impl From<CommitError> for Stopped {
+    fn from(error: CommitError) -> Self {
+        Self::Log(error)
+    }
+}
+
+/// A turn that this process owns.
+pub(crate) struct Turn {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) tenant: TenantId,
+    pub(crate) session: SessionId,
+    pub(crate) config: SessionConfig,
+    pub(crate) log: Arc<TurnLog>,
+    pub(crate) state: TurnState,
+    /// What the session's earlier turns left of history.
+    pub(crate) prior: Vec<Message>,
+    /// The last compaction that an earlier turn made.
+    pub(crate) prior_compaction: Option<Compaction>,
+    /// Which of the agent's models is in use.
+    pub(crate) model: usize,
+}
+
+impl Turn {
+    /// Runs until the turn rests, is interrupted, or the log takes no more.
+    pub(crate) async fn run(mut self, live: Arc<LiveTurn>) {
+        let timeout = self.agent.turn_timeout;
+        let interrupt = tokio::select! {
+            biased;
+            interrupt = live.interrupted() => Some(interrupt),
+            () = tokio::time::sleep(timeout) => Some(Interrupt::Cancel(CancelReason::Timeout)),
+            stopped = AssertUnwindSafe(Box::pin(self.work())).catch_unwind() => match stopped {
+                Ok(Ok(())) => None,
+                Ok(Err(Stopped::Draining)) => Some(Interrupt::Halt),
+                // A fault of ours must not leave a turn that nobody ends.
+                Err(_panic) => Some(Interrupt::Fault),
+                Ok(Err(Stopped::Log(error))) => {
+                    tracing::warn!(turn = %self.log.turn(), %error, "stopped working on a turn");
+                    Some(Interrupt::Halt)
+                }
+            },
+        };
+        let closed = match interrupt {
+            None | Some(Interrupt::Halt) => Ok(()),
+            // It has come to rest and only the store is slow: nothing may follow.
+            Some(Interrupt::Cancel(_) | Interrupt::Fault) if self.state.phase != Phase::Running => self.rested().await,
+            Some(Interrupt::Fault) => {
+                let message = "the server met a fault while it ran this turn".to_owned();
+                let usage = self.used_by_open_step(CountInput::Always);
+                self.fail(FailureCode::Internal, message, true, usage).await
+            }
+            Some(Interrupt::Cancel(reason)) => {
+                let usage = self.used_by_open_step(CountInput::Always);
+                let text = match reason {
+                    CancelReason::UserStop => "Tool call cancelled: the user stopped the turn",
+                    CancelReason::Timeout => "Tool call cancelled: the turn took too long",
+                    CancelReason::Superseded => "Tool call skipped: the user sent a new message",
+                    CancelReason::SessionDeleted => "Tool call cancelled: the session was deleted",
+                };
+                self.close(Outcome::Cancelled { reason }, usage, text).await
+            }
+        };
+        if let Err(Stopped::Log(error)) = closed {
+            tracing::warn!(turn = %self.log.turn(), %error, "could not record how a turn ended");
+        }
+    }
+
+    async fn work(&mut self) -> Result<(), Stopped> {
+        loop {
+            match next(&self.state, self.agent.max_steps) {
+                Next::Rest => return Ok(()),
+                Next::Step | Next::RestartStep if self.shared.draining() => return Err(Stopped::Draining),
+                Next::Step => self.step().await?,
+                Next::RestartStep => self.restart_step().await?,
+                Next::Resolve(resolutions) => self.resolve(resolutions).await?,
+                Next::Wait(calls) => self.rest(vec![Event::Waiting { calls }]).await?,
+                Next::End(outcome) => self.end(outcome).await?,
+            }
+        }
+    }
+
+    /// Appends an event.
+    pub(crate) fn record(&mut self, event: Event) -> Result<Pushed, Stopped> {
+        let pushed = self.log.push(std::slice::from_ref(&event), None)?;
+        self.state.apply(pushed.seq, &event);
+        Ok(pushed)
+    }
+
+    /// Appends the events that bring the turn to rest, and waits until they are durable.
+    async fn rest(&mut self, events: Vec<Event>) -> Result<(), Stopped> {
+        for (seq, event) in (self.state.head + 1..).zip(&events) {
+            self.state.apply(seq, event);
+        }
+        let status = match &self.state.phase {
+            Phase::Waiting(calls) => TurnStatus::Waiting(calls.clone()),
+            Phase::New | Phase::Running | Phase::Ended(_) => TurnStatus::Ended,
+        };
+        let rest = rest(&self.state, status);
+        self.log.push(&events, Some(rest))?;
+        self.rested().await
+    }
+
+    /// Waits until the turn's rest is durable.
+    async fn rested(&self) -> Result<(), Stopped> {
+        self.log.durable(self.state.head).await?;
+        if let Phase::Ended(ended) = &self.state.phase {
+            let kind = outcome_label(&ended.outcome).to_owned();
+            self.shared.metrics.turns_ended.get_or_create(&Label { kind }).inc();
+        }
+        Ok(())
+    }
+
+    /// Ends a turn that no step runs in.
+    pub(crate) async fn end(&mut self, outcome: Outcome) -> Result<(), Stopped> {
+        let usage = self.state.usage;
+        self.rest(vec![Event::TurnEnded(TurnEnded { outcome, usage })]).await
+    }
+
+    /// Ends a turn wherever it stands: what a step has produced is kept, open calls are answered.
+    pub(crate) async fn close(&mut self, outcome: Outcome, usage: Usage, calls: &str) -> Result<(), Stopped> {
+        let mut state = self.state.clone();
+        let mut events = Vec::new();
+        if let Some(step) = &state.step {
+            self.count_tokens(usage);
+            let finished = StepFinished { content: step.content(), finish: Finish::Aborted, usage };
+            events.push(Event::StepFinished(finished));
+            state.apply(state.head + 1, &events[0]);
+        }
+        events.extend(state.open_calls().map(|open| Event::ToolFinished {
+            call_id: open.call.id.clone(),
+            content: Content::Text(calls.to_owned()),
+            is_error: true,
+            duration_ms: 0,
+        }));
+        events.push(Event::TurnEnded(TurnEnded { outcome, usage: state.usage }));
+        self.rest(events).await
+    }
+
+    /// Ends the turn because it cannot be finished.
+    pub(crate) async fn fail(
+        &mut self,
+        code: FailureCode,
+        message: String,
+        retryable: bool,
+        usage: Usage,
+    ) -> Result<(), Stopped> {
+        tracing::warn!(turn = %self.log.turn(), code = code.as_str(), message, "a turn failed");
+        let outcome = Outcome::Failed { code, message, retryable };
+        self.close(outcome, usage, "Tool call not run: the turn failed").await
+    }
+}
+
+/// Whether the input of a call without any answer counts as used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CountInput {
+    /// The call was under way when we ended it.
+    Always,
+    /// The provider failed before it said anything.
+    IfAnswered,
+}
+
+/// What is kept of a turn that rests.
+pub(crate) fn rest(state: &TurnState, status: TurnStatus) -> Rest {
+    Rest { status, messages: state.messages(), usage: state.usage, compaction: state.compaction.clone() }
+}
+
+fn outcome_label(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::MaxTokens => "max_tokens",
+        Outcome::Refused => "refused",
+        Outcome::Failed { .. } => "failed",
+        Outcome::Cancelled { .. } => "cancelled",
+    }
+}

@@ -1,0 +1,111 @@
+//! The writing end of a live turn's log.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use everturn_core::{Event, Segment, SegmentBuilder, Timestamp, TurnId};
+use everturn_store::{Rest, StoreError};
+
+use crate::{
+    committer::{CommitError, Committer},
+    tail::Tail,
+};
+
+/// How many bytes may wait for a commit before the turn pauses.
+const MAX_PENDING: usize = 512 * 1024;
+
+/// Takes events from the turn's owner and hands them to the committer; what is durable goes to the tail.
+pub(crate) struct TurnLog {
+    turn: TurnId,
+    epoch: u64,
+    committer: Committer,
+    tail: Arc<Tail>,
+    pending: Mutex<Pending>,
+}
+
+struct Pending {
+    builder: SegmentBuilder,
+    rest: Option<Rest>,
+    queued: bool,
+    failure: Option<CommitError>,
+}
+
+impl TurnLog {
+    /// The log of a turn that ends at `head`.
+    pub(crate) fn new(turn: TurnId, epoch: u64, head: u64, committer: Committer, tail: Arc<Tail>) -> Self {
+        let pending = Pending { builder: SegmentBuilder::new(head + 1), rest: None, queued: false, failure: None };
+        Self { turn, epoch, committer, tail, pending: Mutex::new(pending) }
+    }
+
+    pub(crate) fn turn(&self) -> &TurnId {
+        &self.turn
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends events, all of them within one commit, and the turn's rest if they bring it about. Gives the seq of
+    /// the last one and whether the turn should pause until a commit has made room.
+    pub(crate) fn push(self: &Arc<Self>, events: &[Event], rest: Option<Rest>) -> Result<Pushed, CommitError> {
+        let at = Timestamp::now();
+        let mut pending = self.lock();
+        if let Some(failure) = &pending.failure {
+            return Err(failure.clone());
+        }
+        for event in events {
+            pending.builder.push(at, event);
+        }
+        pending.rest = rest;
+        let pushed = Pushed { seq: pending.builder.next_seq() - 1, full: pending.builder.len() > MAX_PENDING };
+        let enqueue = !std::mem::replace(&mut pending.queued, true);
+        drop(pending);
+        if enqueue {
+            self.committer.enqueue(Arc::clone(self));
+        }
+        Ok(pushed)
+    }
+
+    /// Waits until the event with this seq is durable.
+    pub(crate) async fn durable(&self, seq: u64) -> Result<(), CommitError> {
+        let mut head = self.tail.watch();
+        // The sender lives in the tail, which we hold.
+        let reached = head.wait_for(|head| head.seq >= seq || !head.open).await.is_ok_and(|head| head.seq >= seq);
+        match &self.lock().failure {
+            Some(failure) => Err(failure.clone()),
+            None if reached => Ok(()),
+            None => Err(StoreError::Closed.into()),
+        }
+    }
+
+    /// Takes what is pending, for a commit.
+    pub(crate) fn take(&self) -> Option<(Segment, Option<Rest>)> {
+        let mut pending = self.lock();
+        pending.queued = false;
+        if pending.builder.is_empty() {
+            return None;
+        }
+        Some((pending.builder.take(), pending.rest.take()))
+    }
+
+    /// Shows what was committed.
+    pub(crate) fn publish(&self, segment: Segment) {
+        self.tail.publish(segment);
+    }
+
+    /// Says that nothing more can be appended: another owner has the turn, it is gone, or the store is broken.
+    pub(crate) fn fail(&self, failure: CommitError) {
+        self.lock().failure = Some(failure);
+        self.tail.close();
+    }
+}
+
+/// See [`TurnLog::push`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pushed {
+    pub(crate) seq: u64,
+    pub(crate) full: bool,
+}

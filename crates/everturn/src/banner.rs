@@ -1,0 +1,54 @@
+//! What the server prints once it listens: where it is, where data is kept, and commands to paste.
+
+use std::{fmt::Write as _, net::SocketAddr};
+
+use crate::config::{Config, Durability};
+
+/// The text. The commands in it work as they stand.
+pub(crate) fn text(config: &Config, address: SocketAddr) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write(&mut text, config, address);
+    text
+}
+
+fn write(out: &mut String, config: &Config, address: SocketAddr) -> std::fmt::Result {
+    let url = format!("http://{address}");
+    let durability = match config.durability {
+        Durability::Fsync => "survives a crash of the machine",
+        Durability::Process => "survives a crash of the server, not of the machine",
+    };
+    writeln!(out, "everturn {} is listening on {url}\n", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "  data    {} ({durability})", config.store)?;
+    let access = if config.keys.is_empty() {
+        "open: everybody on this machine may call it; configure [[keys]] to change that".to_owned()
+    } else {
+        format!("{} keys; callers send Authorization: Bearer <key>", config.keys.len())
+    };
+    writeln!(out, "  access  {access}")?;
+    let agents: Vec<_> = config.agents.iter().map(|agent| agent.name.as_str()).collect();
+    writeln!(out, "  agents  {}\n", agents.join(", "))?;
+    let Some(agent) = config.agents.first() else { return Ok(()) };
+    let key = if config.keys.is_empty() { "" } else { " -H \"Authorization: Bearer $EVERTURN_KEY\"" };
+    let json = "-H 'Content-Type: application/json'";
+    writeln!(out, "What it offers:\n")?;
+    writeln!(out, "  curl {url}/meta\n")?;
+    writeln!(out, "A session whose answer is streamed:\n")?;
+    writeln!(out, "  curl -N -X PUT {url}/session{key} {json} \\")?;
+    writeln!(
+        out,
+        "    -d '{{\"agent\":{{\"name\":\"{}\"}},\"stream\":\"delta\",\"messages\":[{{\"role\":\"user\",\"content\":\"hello\"}}]}}'\n",
+        agent.name
+    )?;
+    if let Some(tool) = agent.tools.iter().find(|tool| *tool == "clock").or_else(|| agent.tools.first()) {
+        writeln!(out, "One that uses a tool of the server, answered in one piece:\n")?;
+        writeln!(out, "  curl -X PUT {url}/session{key} {json} \\")?;
+        writeln!(
+            out,
+            "    -d '{{\"agent\":{{\"name\":\"{}\",\"tools\":[{{\"name\":\"{tool}\",\"trust\":true}}]}},\"messages\":[{{\"role\":\"user\",\"content\":\"use {tool}\"}}]}}'\n",
+            agent.name
+        )?;
+    }
+    writeln!(out, "Your sessions:\n")?;
+    writeln!(out, "  curl {url}/sessions{key}\n")
+}

@@ -1,0 +1,171 @@
+//! The command line.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::{
+    config::{self, Config, Environment, LoadError, Overrides, Source},
+    serve,
+    telemetry::{self, LogFormat},
+};
+
+const AFTER_HELP: &str = "\
+Without a configuration file, the server listens on 127.0.0.1:8080, keeps its data in
+./everturn-data and has a demo agent that works offline. Agents are added for OPENAI_API_KEY,
+ANTHROPIC_API_KEY and GEMINI_API_KEY in the environment and for a local Ollama.
+
+Exit codes: 0 success, 1 failure, 2 wrong usage";
+
+/// A durable agent server: every turn runs to its end, whatever happens to the client, the network or the server
+#[derive(Debug, Parser)]
+#[command(name = "everturn", version, args_conflicts_with_subcommands = true)]
+#[command(after_long_help = AFTER_HELP, after_help = "Use `--help` for the whole story")]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server [default]
+    Serve(ServeArgs),
+    /// Look at the configuration
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Show the version
+    Version,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Check a configuration file and explain every mistake in it
+    Check {
+        /// The file [default: ./everturn.toml]
+        #[arg(env = "EVERTURN_CONFIG", hide_env_values = true)]
+        file: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+struct ServeArgs {
+    /// Configuration file [default: ./everturn.toml, if it exists]
+    #[arg(long, short, value_name = "FILE", env = "EVERTURN_CONFIG", hide_env_values = true)]
+    config: Option<PathBuf>,
+    /// Address and port to listen on [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS", env = "EVERTURN_LISTEN", hide_env_values = true)]
+    listen: Option<String>,
+    /// Where to keep sessions and turns [default: sqlite:everturn-data/everturn.db]
+    #[arg(long, value_name = "STORE", env = "EVERTURN_STORE", hide_env_values = true)]
+    store: Option<String>,
+    /// What a commit survives: a crash of the machine (fsync) or of the server only (process) [default: fsync]
+    #[arg(long, value_name = "WORD", env = "EVERTURN_DURABILITY", hide_env_values = true)]
+    durability: Option<String>,
+    /// Log level, or directives such as `info,everturn_store=debug`
+    #[arg(long, value_name = "LEVEL", env = "EVERTURN_LOG", hide_env_values = true, default_value = "info",
+        value_parser = telemetry::log_filter)]
+    log_level: String,
+    /// Log format
+    #[arg(long, value_name = "FORMAT", env = "EVERTURN_LOG_FORMAT", hide_env_values = true, default_value = "auto")]
+    log_format: LogFormat,
+}
+
+impl Cli {
+    /// Does what the command line asks for.
+    pub fn run(self, environment: &Environment) -> ExitCode {
+        let result = match self.command {
+            None => run_server(self.serve, environment),
+            Some(Command::Serve(arguments)) => run_server(arguments, environment),
+            Some(Command::Config { command: ConfigCommand::Check { file } }) => check_config(file, environment),
+            Some(Command::Version) => {
+                anstream::print!("{}", Self::command().render_version());
+                Ok(())
+            }
+        };
+        match result {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(Failure::Explained(explanation)) => {
+                anstream::eprintln!("{explanation}");
+                ExitCode::FAILURE
+            }
+            Err(Failure::Error(error)) => {
+                anstream::eprintln!("error: {error:#}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// Why a command did not do what it was asked.
+enum Failure {
+    /// Something with its own form, which says "error:" itself.
+    Explained(String),
+    /// Anything else.
+    Error(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Problems(problems) => Self::Explained(problems.to_string()),
+            LoadError::Read { .. } => Self::Error(error.into()),
+        }
+    }
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+fn run_server(arguments: ServeArgs, environment: &Environment) -> Result<(), Failure> {
+    telemetry::init(&arguments.log_level, arguments.log_format)?;
+    let overrides = Overrides { listen: arguments.listen, store: arguments.store, durability: arguments.durability };
+    let runtime = runtime()?;
+    let config = runtime.block_on(config::load(arguments.config.as_deref(), &overrides, environment))?;
+    runtime.block_on(serve::run(config))?;
+    Ok(())
+}
+
+fn check_config(file: Option<PathBuf>, environment: &Environment) -> Result<(), Failure> {
+    let config = runtime()?.block_on(config::load(file.as_deref(), &Overrides::default(), environment))?;
+    anstream::println!("{}", summary(&config));
+    Ok(())
+}
+
+fn summary(config: &Config) -> String {
+    let source = match &config.source {
+        Source::File(file) => format!("{} is fine", file.display()),
+        Source::Defaults => "There is no everturn.toml here; the defaults apply".to_owned(),
+    };
+    let agents: Vec<_> = config.agents.iter().map(|agent| format!("{} ({})", agent.name, agent.model)).collect();
+    let keys = match config.keys.len() {
+        0 => "none, open to this machine".to_owned(),
+        count => count.to_string(),
+    };
+    format!(
+        "{source}\n\nlisten  {}\nstore   {}\nkeys    {keys}\nagents  {}",
+        config.listen,
+        config.store,
+        agents.join("\n        ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

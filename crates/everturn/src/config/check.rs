@@ -1,0 +1,175 @@
+//! Turns the words of a file into a configuration, and notes every word that means nothing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    ops::Range,
+    path::PathBuf,
+    time::Duration,
+};
+
+use secrecy::SecretString;
+
+use super::{
+    Environment, Found, Limits, Overrides,
+    agent::{self, Surroundings},
+    choice::choose,
+    duration as human_duration,
+    file::{File, Text},
+    keys,
+    problem::Report,
+    provider,
+    settings::{Config, Durability, Provider, Source, StoreLocation},
+};
+
+/// What a file is checked with.
+pub(super) struct Context<'c> {
+    pub(super) source: Source,
+    pub(super) environment: &'c Environment,
+    pub(super) overrides: &'c Overrides,
+    /// The names of all tools.
+    pub(super) tools: &'c BTreeSet<String>,
+    /// The providers and agents of a file that has none.
+    pub(super) found: Found,
+}
+
+/// A setting that a flag or variable may override, and where it stands if that is in the file.
+struct Setting {
+    text: String,
+    at: Option<Range<usize>>,
+}
+
+impl Setting {
+    fn new(file: Option<Text>, flag: Option<&String>, default: &str) -> Self {
+        match (flag, file) {
+            (Some(flag), _) => Self { text: flag.clone(), at: None },
+            (None, Some(text)) => Self { at: Some(text.span()), text: text.into_inner() },
+            (None, None) => Self { text: default.to_owned(), at: None },
+        }
+    }
+}
+
+/// The configuration, as far as it holds up.
+pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -> Option<Config> {
+    let Context { source, environment, overrides, tools, found } = context;
+    let own_agents = file.has_own_agents();
+    let listen_setting = Setting::new(file.listen, overrides.listen.as_ref(), "127.0.0.1:8080");
+    let store_setting = Setting::new(file.store, overrides.store.as_ref(), "sqlite:everturn-data/everturn.db");
+    let durability = Setting::new(file.durability, overrides.durability.as_ref(), "fsync");
+    let listen = listen(report, &listen_setting);
+    let store = store(report, &store_setting);
+    let durability = choose::<Durability>(report, durability.at, &durability.text);
+
+    let has_keys = !file.keys.is_empty();
+    let mut keys = keys::check(report, environment, file.keys);
+    if source == Source::Defaults {
+        keys.extend(keys::from_environment(report, environment));
+    }
+    if let Some(address) = listen
+        && !address.ip().is_loopback()
+        && keys.is_empty()
+        && !has_keys
+    {
+        open_to_all(report, &source, &listen_setting, address);
+    }
+
+    let mut providers: BTreeMap<String, Option<Provider>> = BTreeMap::new();
+    for (name, provider) in file.providers {
+        let checked = provider::check(report, environment, &name, provider);
+        providers.insert(name.into_inner(), checked);
+    }
+    let mut agents = Vec::with_capacity(file.agents.len());
+    let mut names = BTreeSet::new();
+    if own_agents && file.agents.is_empty() {
+        report.add(None, "there is no agent", "add a table [[agents]] with a name and a model".to_owned());
+    }
+    for agent in file.agents {
+        if !names.insert(agent.name.get_ref().clone()) {
+            let message = format!("there are two agents `{}`", agent.name.get_ref());
+            report.add(Some(agent.name.span()), message, None);
+        }
+        agents.extend(agent::check(report, &Surroundings { providers: &providers, tools }, agent));
+    }
+    let limits = Limits::check(report, &file.limits);
+
+    let mut providers: BTreeMap<_, _> = providers.into_iter().filter_map(|(name, it)| Some((name, it?))).collect();
+    if !own_agents {
+        providers = found.providers;
+        agents = found.agents;
+    }
+    Some(Config {
+        source,
+        listen: listen?,
+        store: store?,
+        durability: durability?,
+        secret_key: environment.get("EVERTURN_SECRET_KEY").map(SecretString::from),
+        keys,
+        providers,
+        agents,
+        limits,
+    })
+}
+
+fn listen(report: &mut Report<'_>, setting: &Setting) -> Option<SocketAddr> {
+    let text = &setting.text;
+    let numeric = text.strip_prefix("localhost:").map_or_else(|| text.clone(), |port| format!("127.0.0.1:{port}"));
+    let address = numeric.parse().ok();
+    if address.is_none() {
+        let hint = "write an IP address and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"".to_owned();
+        report.add(setting.at.clone(), format!("cannot listen on `{text}`"), hint);
+    }
+    address
+}
+
+fn open_to_all(report: &mut Report<'_>, source: &Source, setting: &Setting, address: SocketAddr) {
+    let message = format!(
+        "refusing to listen on {address} without keys: everybody who reaches this machine could use your agents and \
+         read all sessions"
+    );
+    let local = format!("127.0.0.1:{}", address.port());
+    let hint = match source {
+        Source::File(_) => format!(
+            "add a key to the file:\n\n    [[keys]]\n    key = \"env:EVERTURN_KEY\"\n    tenant = \"default\"\n\n\
+             or listen on this machine only: {local}"
+        ),
+        Source::Defaults => format!(
+            "set a key that callers must show:\n\n    export EVERTURN_KEY=$(openssl rand -hex 32)\n\n\
+             or listen on this machine only: {local}"
+        ),
+    };
+    report.add(setting.at.clone(), message, hint);
+}
+
+fn store(report: &mut Report<'_>, setting: &Setting) -> Option<StoreLocation> {
+    let text = setting.text.as_str();
+    let (message, hint) = match text.split_once(':') {
+        Some(("sqlite", path)) => {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            if !path.is_empty() && path != ":memory:" {
+                return Some(StoreLocation::Sqlite(PathBuf::from(path)));
+            }
+            (format!("the store `{text}` has no file"), "name one: \"sqlite:everturn-data/everturn.db\"".to_owned())
+        }
+        // The URL may hold a password.
+        Some(("postgres" | "postgresql", _)) => (
+            "PostgreSQL stores are not available in this version".to_owned(),
+            "use an SQLite file: \"sqlite:everturn-data/everturn.db\"".to_owned(),
+        ),
+        Some(_) | None => {
+            (format!("`{text}` is not a store"), format!("a store is a kind and a place: \"sqlite:{text}\""))
+        }
+    };
+    report.add(setting.at.clone(), message, hint);
+    None
+}
+
+/// A duration of at least a millisecond; a problem if it is none.
+pub(super) fn duration(report: &mut Report<'_>, name: &str, text: Option<&Text>) -> Option<Duration> {
+    let text = text?;
+    let duration = human_duration::parse(text.get_ref()).filter(|duration| !duration.is_zero());
+    if duration.is_none() {
+        let message = format!("`{}` is not a duration for `{name}`", text.get_ref());
+        report.add(Some(text.span()), message, human_duration::FORM.to_owned());
+    }
+    duration
+}

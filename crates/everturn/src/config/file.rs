@@ -1,0 +1,104 @@
+//! The shape of the TOML file. What its words mean is checked elsewhere; here they only have a place.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+/// A text and where it stands.
+pub(super) type Text = Spanned<String>;
+/// A number and where it stands.
+pub(super) type Number = Spanned<i64>;
+
+/// The file. Printing it is not possible: it holds secrets.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) listen: Option<Text>,
+    pub(super) store: Option<Text>,
+    pub(super) durability: Option<Text>,
+    #[serde(default)]
+    pub(super) keys: Vec<Key>,
+    #[serde(default)]
+    pub(super) providers: BTreeMap<Text, Provider>,
+    #[serde(default)]
+    pub(super) agents: Vec<Agent>,
+    #[serde(default)]
+    pub(super) limits: Limits,
+}
+
+impl File {
+    /// Whether it says anything about providers and agents. One that does not gets those that are found at start.
+    pub(super) fn has_own_agents(&self) -> bool {
+        !(self.providers.is_empty() && self.agents.is_empty())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Key {
+    pub(super) key: Text,
+    pub(super) tenant: Text,
+    pub(super) scopes: Option<Spanned<Vec<Text>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Provider {
+    pub(super) kind: Text,
+    pub(super) base_url: Option<Text>,
+    pub(super) api_key: Option<Text>,
+    pub(super) context_window: Option<Number>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Agent {
+    pub(super) name: Text,
+    pub(super) version: Option<Text>,
+    pub(super) title: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) instructions: Option<Text>,
+    pub(super) model: Text,
+    #[serde(default)]
+    pub(super) fallback: Vec<Text>,
+    #[serde(default)]
+    pub(super) tools: Vec<Text>,
+    #[serde(default)]
+    pub(super) trusted: Vec<Text>,
+    #[serde(default)]
+    pub(super) internal_tools: Vec<Text>,
+    pub(super) max_steps: Option<Number>,
+    pub(super) turn_timeout: Option<Text>,
+    #[serde(default)]
+    pub(super) options: Vec<AgentOption>,
+    pub(super) max_output_tokens: Option<Number>,
+    pub(super) context_window: Option<Number>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AgentOption {
+    #[serde(rename = "type")]
+    pub(super) kind: Text,
+    pub(super) name: Text,
+    pub(super) title: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) options: Option<Spanned<Vec<Text>>>,
+    pub(super) default: Option<Text>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Limits {
+    pub(super) body_bytes: Option<Number>,
+    pub(super) json_depth: Option<Number>,
+    pub(super) concurrent_turns: Option<Number>,
+    pub(super) queued_turns: Option<Number>,
+    pub(super) queue_timeout: Option<Text>,
+    pub(super) connections: Option<Number>,
+    pub(super) step_idle_timeout: Option<Text>,
+    pub(super) retries: Option<Number>,
+    pub(super) ring_bytes: Option<Number>,
+    pub(super) shutdown_grace: Option<Text>,
+}

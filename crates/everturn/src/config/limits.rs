@@ -1,0 +1,101 @@
+//! Bounds on what clients and providers may ask of the server.
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use super::{
+    check::duration,
+    file::{self, Number},
+    problem::Report,
+};
+
+/// Bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest body of a request, in bytes.
+    pub body_bytes: usize,
+    /// Deepest nesting of JSON in a request.
+    pub json_depth: usize,
+    /// Most turns that run at once.
+    pub concurrent_turns: usize,
+    /// Most turns that wait for one of them to end; more are refused.
+    pub queued_turns: usize,
+    /// How long a turn waits in that queue before it is refused.
+    pub queue_timeout: Duration,
+    /// Most open connections.
+    pub connections: usize,
+    /// How long a provider may be silent within a model step.
+    pub step_idle_timeout: Duration,
+    /// How often a failed model step is tried again.
+    pub retries: u32,
+    /// Recent events of a running turn that are kept in memory for its readers, in bytes.
+    pub ring_bytes: usize,
+    /// How long steps may go on after the server was told to stop.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 20 * 1024 * 1024,
+            json_depth: 64,
+            concurrent_turns: 10_000,
+            queued_turns: 1000,
+            queue_timeout: Duration::from_secs(30),
+            connections: 20_000,
+            step_idle_timeout: Duration::from_secs(60),
+            retries: 4,
+            ring_bytes: 256 * 1024,
+            shutdown_grace: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Limits {
+    pub(super) fn check(report: &mut Report<'_>, file: &file::Limits) -> Self {
+        const ANY_COUNT: RangeInclusive<i64> = 1..=1_000_000;
+        let default = Self::default();
+        let mut size = |name, value: &Option<Number>, range, default: usize| {
+            number(report, name, value.as_ref(), range).and_then(|n| usize::try_from(n).ok()).unwrap_or(default)
+        };
+        let body_bytes = size("body_bytes", &file.body_bytes, 1024..=1024 * 1024 * 1024, default.body_bytes);
+        // The JSON reader itself gives up at 128.
+        let json_depth = size("json_depth", &file.json_depth, 8..=127, default.json_depth);
+        let concurrent_turns = size("concurrent_turns", &file.concurrent_turns, ANY_COUNT, default.concurrent_turns);
+        let queued_turns = size("queued_turns", &file.queued_turns, 0..=1_000_000, default.queued_turns);
+        let connections = size("connections", &file.connections, ANY_COUNT, default.connections);
+        let ring_bytes = size("ring_bytes", &file.ring_bytes, 4096..=64 * 1024 * 1024, default.ring_bytes);
+        let retries = number(report, "retries", file.retries.as_ref(), 0..=100)
+            .and_then(|n| u32::try_from(n).ok())
+            .unwrap_or(default.retries);
+        let mut time = |name, text, default| duration(report, name, text).unwrap_or(default);
+        Self {
+            body_bytes,
+            json_depth,
+            concurrent_turns,
+            queued_turns,
+            queue_timeout: time("queue_timeout", file.queue_timeout.as_ref(), default.queue_timeout),
+            connections,
+            step_idle_timeout: time("step_idle_timeout", file.step_idle_timeout.as_ref(), default.step_idle_timeout),
+            retries,
+            ring_bytes,
+            shutdown_grace: time("shutdown_grace", file.shutdown_grace.as_ref(), default.shutdown_grace),
+        }
+    }
+}
+
+/// A number within a range; a problem if it is not.
+pub(super) fn number(
+    report: &mut Report<'_>,
+    name: &str,
+    value: Option<&Number>,
+    range: RangeInclusive<i64>,
+) -> Option<i64> {
+    let value = value?;
+    let number = *value.get_ref();
+    if range.contains(&number) {
+        return Some(number);
+    }
+    let message = format!("`{name}` must be between {} and {}, not {number}", range.start(), range.end());
+    report.add(Some(value.span()), message, None);
+    None
+}

@@ -1,0 +1,33 @@
+//! Configuration: from one TOML file, a few flags and variables, or none of them.
+//!
+//! [`load`] finds the file, reads it and checks it whole, so that a mistake is told before anything starts and all
+//! mistakes are told at once. Without providers and agents of its own, a configuration gets the demo agent and one
+//! agent for every provider that is found at start. Only this module knows what a file looks like; the rest of the
+//! server sees [`Config`].
+//!
+//! Every setting is described in `everturn.example.toml`.
+
+mod agent;
+mod check;
+mod choice;
+mod detect;
+mod duration;
+mod environment;
+mod file;
+mod keys;
+mod limits;
+mod load;
+mod option;
+mod problem;
+mod provider;
+mod settings;
+mod suggest;
+
+pub use detect::{Found, OLLAMA_ADDRESS, find_agents};
+pub use environment::Environment;
+pub use limits::Limits;
+pub use load::{LoadError, Overrides, load, parse};
+pub use problem::{Place, Problem, Problems};
+pub use settings::{
+    Agent, AgentName, ApiKey, Config, Durability, ModelName, Provider, ProviderKind, Scope, Source, StoreLocation,
+};

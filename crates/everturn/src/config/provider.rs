@@ -1,0 +1,66 @@
+//! Checks model providers.
+
+use super::{
+    Environment,
+    agent::tokens,
+    choice::choose,
+    file::{self, Text},
+    keys,
+    problem::Report,
+    settings::{Provider, ProviderKind},
+};
+
+/// The provider, as far as it holds up.
+pub(super) fn check(
+    report: &mut Report<'_>,
+    environment: &Environment,
+    name: &Text,
+    provider: file::Provider,
+) -> Option<Provider> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.get_ref().is_empty() || !name.get_ref().chars().all(allowed) {
+        let message = format!("`{}` cannot be the name of a provider", name.get_ref());
+        report.add(Some(name.span()), message, "use characters of A-Z a-z 0-9 _ -".to_owned());
+    }
+    let kind = choose::<ProviderKind>(report, Some(provider.kind.span()), provider.kind.get_ref());
+    let has_key = provider.api_key.is_some();
+    let api_key = provider.api_key.as_ref().and_then(|key| keys::secret(report, environment, key));
+    let base_url = provider.base_url.as_ref().and_then(|url| base_url(report, url));
+    let context_window = tokens(report, "context_window", provider.context_window.as_ref());
+    match kind? {
+        ProviderKind::OpenAi | ProviderKind::Anthropic | ProviderKind::Gemini => {
+            if !has_key && provider.base_url.is_none() {
+                let message = format!("the provider `{}` has neither `api_key` nor `base_url`", name.get_ref());
+                let hint = "give it a key, such as api_key = \"env:NAME\", or the address of a server that needs none";
+                report.add(Some(name.span()), message, hint.to_owned());
+            }
+        }
+        ProviderKind::Ollama => {}
+        ProviderKind::Demo => {
+            for (key, at) in [("api_key", provider.api_key), ("base_url", provider.base_url)] {
+                if let Some(text) = at {
+                    report.add(Some(text.span()), format!("the demo takes no `{key}`: it is in this process"), None);
+                }
+            }
+        }
+    }
+    Some(Provider { kind: kind?, base_url, api_key, context_window })
+}
+
+fn base_url(report: &mut Report<'_>, text: &Text) -> Option<String> {
+    let url = text.get_ref().trim_end_matches('/');
+    let usable = url.parse::<http::Uri>().is_ok_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri
+                .authority()
+                .is_some_and(|authority| !authority.as_str().contains('@') && !authority.host().is_empty())
+            && uri.query().is_none()
+    });
+    if !usable {
+        // The URL may hold a password.
+        let hint = "write it like \"https://host/v1\", without a user, a password or a query".to_owned();
+        report.add(Some(text.span()), "`base_url` is not an HTTP address", hint);
+        return None;
+    }
+    Some(url.to_owned())
+}

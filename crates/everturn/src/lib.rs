@@ -1,0 +1,8 @@
+//! The durable agent server: its command line, its configuration and how its parts are put together.
+
+mod banner;
+pub mod cli;
+mod compose;
+pub mod config;
+pub mod serve;
+pub mod telemetry;

@@ -1,0 +1,118 @@
+//! Puts the parts together and runs the server.
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use axum::{Router, middleware};
+use everturn_aap::Aap;
+use everturn_engine::{Engine, Metrics, Parts};
+use everturn_http::{BodyLimits, Connections, Operations, Views, cors, operations, request_id, serve, views};
+use everturn_store::{SecretBox, SqliteStore};
+use prometheus_client::registry::Registry;
+use secrecy::ExposeSecret as _;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    banner, compose,
+    config::{Config, StoreLocation},
+};
+
+/// How long connections may take to finish once nothing more is written to them.
+const CONNECTION_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs the server until it is told to stop.
+pub async fn run(config: Config) -> anyhow::Result<()> {
+    // First, so that a signal during a long start is not lost.
+    let stop = stop_signal()?;
+    let StoreLocation::Sqlite(path) = &config.store;
+    let (path, durability) = (path.clone(), compose::durability(config.durability));
+    let opened = path.clone();
+    let store = tokio::task::spawn_blocking(move || SqliteStore::open(&opened, durability)).await??;
+    let secrets = secrets(&config, &path)?;
+    let listener = TcpListener::bind(config.listen).await.with_context(|| {
+        format!("failed to listen on {}; is another server running there? Choose another with --listen", config.listen)
+    })?;
+    let address = listener.local_addr()?;
+
+    let metrics = Metrics::default();
+    let mut registry = Registry::default();
+    metrics.register(&mut registry);
+    let engine = Engine::start(Parts {
+        store: Arc::new(store),
+        secrets,
+        agents: compose::agents(&config)?,
+        tools: compose::tools()?,
+        settings: compose::settings(&config.limits),
+        metrics,
+    })
+    .await?;
+
+    let app = app(&config, &engine, registry);
+    let connections = Connections { limit: config.limits.connections };
+    let served = tokio::spawn(serve(listener, app, connections, stop.clone()));
+    let _ = std::io::stdout().write_all(banner::text(&config, address).as_bytes());
+    tracing::info!(%address, "listening");
+
+    stop.cancelled().await;
+    tracing::info!("stopping: open steps may finish, then open turns are left to the next start");
+    engine.shutdown(config.limits.shutdown_grace).await;
+    if tokio::time::timeout(CONNECTION_PATIENCE, served).await.is_err() {
+        tracing::warn!("some clients did not take their last bytes in time");
+    }
+    Ok(())
+}
+
+fn app(config: &Config, engine: &Engine, registry: Registry) -> Router {
+    let limits = BodyLimits { bytes: config.limits.body_bytes, depth: config.limits.json_depth };
+    let keys = Arc::new(compose::keys(config));
+    let aap = everturn_aap::routes(Aap { engine: engine.clone(), keys: Arc::clone(&keys), limits });
+    let any_view = views(Views::new(engine.clone(), keys, everturn_aap::projections()));
+    operations(Operations { engine: engine.clone(), registry: Arc::new(registry) })
+        .merge(any_view)
+        .nest("/aap/v1", aap.clone())
+        .merge(aap)
+        .layer(tower_http::catch_panic::CatchPanicLayer::new())
+        .layer(middleware::from_fn(cors))
+        .layer(middleware::from_fn(request_id))
+}
+
+/// Seals secret options with the configured key, or with one that is kept beside the database.
+fn secrets(config: &Config, database: &Path) -> anyhow::Result<SecretBox> {
+    match &config.secret_key {
+        Some(key) => SecretBox::from_text(key.expose_secret()).context("EVERTURN_SECRET_KEY cannot be used"),
+        None => {
+            let folder = database.parent().map_or_else(PathBuf::new, Path::to_owned);
+            Ok(SecretBox::from_file(&folder.join("secret.key"))?)
+        }
+    }
+}
+
+/// Cancelled by the first SIGTERM or SIGINT; a second one ends the process at once.
+fn stop_signal() -> anyhow::Result<CancellationToken> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stop = CancellationToken::new();
+    let token = stop.clone();
+    tokio::spawn(async move {
+        for told in 0.. {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if told > 0 {
+                std::process::exit(1);
+            }
+            token.cancel();
+        }
+    });
+    Ok(stop)
+}

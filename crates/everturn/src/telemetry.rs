@@ -1,0 +1,45 @@
+//! Logs: to stderr, for people on a terminal, as JSON elsewhere.
+
+use std::io::{self, IsTerminal};
+
+use anstream::{AutoStream, ColorChoice};
+use anyhow::Context as _;
+use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+
+/// How a line of the log looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON elsewhere
+    #[default]
+    Auto,
+    /// Text
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+/// The text, if it is a level or directives such as `info,everturn_store=debug`.
+pub fn log_filter(text: &str) -> Result<String, String> {
+    match EnvFilter::try_new(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Starts logging.
+pub fn init(filter: &str, format: LogFormat) -> anyhow::Result<()> {
+    let directives = EnvFilter::try_new(filter)?;
+    let as_text = match format {
+        LogFormat::Auto => io::stderr().is_terminal(),
+        LogFormat::Text => true,
+        LogFormat::Json => false,
+    };
+    let registry = tracing_subscriber::registry().with(directives);
+    let started = if as_text {
+        let colour = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
+        registry.with(fmt::layer().with_writer(io::stderr).with_ansi(colour).with_target(false)).try_init()
+    } else {
+        registry.with(fmt::layer().json().flatten_event(true).with_writer(io::stderr)).try_init()
+    };
+    started.context("cannot start logging")
+}

@@ -1,0 +1,217 @@
+//! Settings of the server itself.
+
+use std::collections::BTreeSet;
+
+use everturn::config::{Environment, Found, Overrides, Source, parse};
+use expect_test::expect;
+
+use super::{check, check_with};
+
+#[test]
+fn addresses() {
+    check(
+        "listen = '8080'",
+        expect![[r#"
+        error: cannot listen on `8080`
+          --> everturn.toml:1:10
+
+        hint: write an IP address and a port, such as "127.0.0.1:8080" or "[::1]:8080""#]],
+    );
+    check(
+        "listen = 'example.org:80'",
+        expect![[r#"
+        error: cannot listen on `example.org:80`
+          --> everturn.toml:1:10
+
+        hint: write an IP address and a port, such as "127.0.0.1:8080" or "[::1]:8080""#]],
+    );
+}
+
+#[test]
+fn beyond_loopback_without_keys() {
+    check(
+        "\nlisten = '0.0.0.0:8080'",
+        expect![[r#"
+            error: refusing to listen on 0.0.0.0:8080 without keys: everybody who reaches this machine could use your agents and read all sessions
+              --> everturn.toml:2:10
+
+            hint: add a key to the file:
+
+                [[keys]]
+                key = "env:EVERTURN_KEY"
+                tenant = "default"
+
+            or listen on this machine only: 127.0.0.1:8080"#]],
+    );
+    let overrides = Overrides { listen: Some("[::]:80".to_owned()), ..Overrides::default() };
+    check_with(
+        "listen = '127.0.0.1:8080'",
+        &overrides,
+        &Environment::default(),
+        expect![[r#"
+            error: refusing to listen on [::]:80 without keys: everybody who reaches this machine could use your agents and read all sessions
+
+            hint: add a key to the file:
+
+                [[keys]]
+                key = "env:EVERTURN_KEY"
+                tenant = "default"
+
+            or listen on this machine only: 127.0.0.1:80"#]],
+    );
+}
+
+#[test]
+fn stores() {
+    check(
+        "store = 'postgres://me:password@db/everturn'",
+        expect![[r#"
+        error: PostgreSQL stores are not available in this version
+          --> everturn.toml:1:9
+
+        hint: use an SQLite file: "sqlite:everturn-data/everturn.db""#]],
+    );
+    check(
+        "store = 'data.db'",
+        expect![[r#"
+        error: `data.db` is not a store
+          --> everturn.toml:1:9
+
+        hint: a store is a kind and a place: "sqlite:data.db""#]],
+    );
+    check(
+        "store = 'sqlite:'",
+        expect![[r#"
+        error: the store `sqlite:` has no file
+          --> everturn.toml:1:9
+
+        hint: name one: "sqlite:everturn-data/everturn.db""#]],
+    );
+    check(
+        "store = 'sqlite::memory:'",
+        expect![[r#"
+        error: the store `sqlite::memory:` has no file
+          --> everturn.toml:1:9
+
+        hint: name one: "sqlite:everturn-data/everturn.db""#]],
+    );
+    check(
+        "durability = 'fsnc'",
+        expect![[r#"
+        error: there is no durability `fsnc`
+          --> everturn.toml:1:14
+
+        hint: did you mean `fsync`?"#]],
+    );
+}
+
+#[test]
+fn keys() {
+    check(
+        "[[keys]]\nkey = 'env:NOT_SET'\ntenant = 'acme'",
+        expect![[r#"
+        error: the variable `NOT_SET` is not set
+          --> everturn.toml:2:7
+
+        hint: set it before the start: export NOT_SET=…"#]],
+    );
+    check(
+        "[[keys]]\nkey = 'short'\ntenant = 'acme'",
+        expect![[r#"
+        error: the key is shorter than 16 characters
+          --> everturn.toml:2:7
+
+        hint: make one with `openssl rand -hex 32`"#]],
+    );
+    check(
+        "[[keys]]\nkey = 'with some spaces in it'\ntenant = 'acme'",
+        expect![[r#"
+        error: the key has characters that no HTTP header can carry
+          --> everturn.toml:2:7
+
+        hint: make one with `openssl rand -hex 32`"#]],
+    );
+    check(
+        "[[keys]]\nkey = '0123456789abcdef'\ntenant = 'a b'",
+        expect![[r#"
+        error: `a b` cannot be a tenant: an id is made of A-Z a-z 0-9 . _ - only, this one has ' '
+          --> everturn.toml:3:10"#]],
+    );
+    check(
+        "[[keys]]\nkey = '0123456789abcdef'\ntenant = 'a'\nscopes = []",
+        expect![[r#"
+        error: the key allows nothing
+          --> everturn.toml:4:10
+
+        hint: name some of `chat`, `read` and `admin`, or leave `scopes` out for `chat` and `read`"#]],
+    );
+    check(
+        "[[keys]]\nkey = '0123456789abcdef'\ntenant = 'a'\nscopes = ['chat', 'amdin', 'write']",
+        expect![[r#"
+        error: there is no scope `amdin`
+          --> everturn.toml:4:19
+
+        hint: did you mean `admin`?
+
+        error: there is no scope `write`
+          --> everturn.toml:4:28
+
+        hint: the choices are `chat`, `read`, `admin`"#]],
+    );
+    check(
+        "[[keys]]\nkey = '0123456789abcdef'\ntenant = 'a'\n[[keys]]\nkey = '0123456789abcdef'\ntenant = 'b'",
+        expect![[r#"
+            error: the key is there twice
+              --> everturn.toml:5:7
+
+            hint: give each holder a key of its own"#]],
+    );
+}
+
+#[test]
+fn a_key_that_is_not_set_is_not_told_twice() {
+    check(
+        "listen = '0.0.0.0:80'\n[[keys]]\nkey = 'env:NOT_SET'\ntenant = 'acme'",
+        expect![[r#"
+        error: the variable `NOT_SET` is not set
+          --> everturn.toml:3:7
+
+        hint: set it before the start: export NOT_SET=…"#]],
+    );
+}
+
+#[test]
+fn the_key_of_the_environment() {
+    let environment = Environment::from([("EVERTURN_KEY", "short")]);
+    let problems =
+        parse(Source::Defaults, b"", &Overrides::default(), &environment, &BTreeSet::new(), Found::default());
+    expect![[r#"
+        error: in EVERTURN_KEY, the key is shorter than 16 characters
+
+        hint: make one with `openssl rand -hex 32`"#]]
+    .assert_eq(&problems.unwrap_err().to_string());
+}
+
+#[test]
+fn limits() {
+    check(
+        "[limits]\nbody_bytes = 1\njson_depth = 1000\nretries = -1\nconnections = 0\nqueue_timeout = '30'",
+        expect![[r#"
+            error: `body_bytes` must be between 1024 and 1073741824, not 1
+              --> everturn.toml:2:14
+
+            error: `json_depth` must be between 8 and 127, not 1000
+              --> everturn.toml:3:14
+
+            error: `retries` must be between 0 and 100, not -1
+              --> everturn.toml:4:11
+
+            error: `connections` must be between 1 and 1000000, not 0
+              --> everturn.toml:5:15
+
+            error: `30` is not a duration for `queue_timeout`
+              --> everturn.toml:6:17
+
+            hint: write a number and a unit: `500ms`, `10s`, `5m`, `1h` or `2d`"#]],
+    );
+}

@@ -1,0 +1,177 @@
+//! Files that cannot be read as a configuration at all.
+
+use everturn::config::{Environment, Overrides};
+use expect_test::expect;
+
+use super::{super::config_values::read, check, check_agent};
+
+#[test]
+fn toml_that_is_none() {
+    check(
+        "listen = ",
+        expect![[r#"
+        error: string values must be quoted, expected literal string
+          --> everturn.toml:1:10"#]],
+    );
+    check(
+        "listen = \"127.0.0.1\n",
+        expect![[r#"
+        error: invalid basic string, expected `"`
+          --> everturn.toml:1:20"#]],
+    );
+    check(
+        "[providers\n",
+        expect![[r#"
+        error: unclosed table, expected `]`
+          --> everturn.toml:1:11"#]],
+    );
+    check(
+        "listen = 'a'\nlisten = 'b'",
+        expect![[r#"
+        error: duplicate key
+          --> everturn.toml:2:1"#]],
+    );
+}
+
+#[test]
+fn text_that_is_none() {
+    let problems = read(b"# \xc3\xa9\nlisten = '\xff'", &Overrides::default(), &Environment::default()).unwrap_err();
+    expect![[r#"
+        error: the file is not UTF-8 text: the byte 0xff cannot stand here
+          --> everturn.toml:2:11"#]]
+    .assert_eq(&problems.to_string());
+}
+
+#[test]
+fn unknown_keys() {
+    check(
+        "lisen = '127.0.0.1:8080'",
+        expect![[r#"
+        error: unknown key `lisen`
+          --> everturn.toml:1:1
+
+        hint: did you mean `listen`?"#]],
+    );
+    check(
+        "colour = 'red'",
+        expect![[r#"
+        error: unknown key `colour`
+          --> everturn.toml:1:1
+
+        hint: the keys here are `listen`, `store`, `durability`, `keys`, `providers`, `agents`, `limits`"#]],
+    );
+    check_agent(
+        "tols = ['clock']",
+        expect![[r#"
+        error: unknown key `tols`
+          --> everturn.toml:6:1
+
+        hint: did you mean `tools`?"#]],
+    );
+    check_agent(
+        "temperature = 0.5",
+        expect![[r#"
+        error: unknown key `temperature`
+          --> everturn.toml:6:1
+
+        hint: the keys here are `name`, `version`, `title`, `description`, `instructions`, `model`, `fallback`, `tools`, `trusted`, `internal_tools`, `max_steps`, `turn_timeout`, `options`, `max_output_tokens`, `context_window`"#]],
+    );
+    check(
+        "[limits]\nbody_byte = 5",
+        expect![[r#"
+        error: unknown key `body_byte`
+          --> everturn.toml:2:1
+
+        hint: did you mean `body_bytes`?"#]],
+    );
+    check(
+        "[providers.a]\nkind = 'openai'\nbase_uri = 'http://localhost'",
+        expect![[r#"
+        error: unknown key `base_uri`
+          --> everturn.toml:3:1
+
+        hint: did you mean `base_url`?"#]],
+    );
+}
+
+#[test]
+fn missing_keys() {
+    check(
+        "[[agents]]\nname = 'a'",
+        expect![[r#"
+        error: the key `model` is missing
+          --> everturn.toml:1:1"#]],
+    );
+    check(
+        "[[keys]]\nkey = '0123456789abcdef'",
+        expect![[r#"
+        error: the key `tenant` is missing
+          --> everturn.toml:1:1"#]],
+    );
+}
+
+#[test]
+fn wrong_types_are_told_without_the_value() {
+    check(
+        "listen = 8080",
+        expect![[r#"
+            error: expected a string, found an integer
+              --> everturn.toml:1:10"#]],
+    );
+    check(
+        "keys = 'sk-secret'",
+        expect![[r#"
+            error: expected an array, found a string
+              --> everturn.toml:1:8"#]],
+    );
+    check(
+        "[[keys]]\nkey = 5550123\ntenant = 'acme'",
+        expect![[r#"
+            error: expected a string, found an integer
+              --> everturn.toml:2:7"#]],
+    );
+    check_agent(
+        "tools = 'clock'",
+        expect![[r#"
+            error: expected an array, found a string
+              --> everturn.toml:6:9"#]],
+    );
+    check(
+        "limits = 5.5",
+        expect![[r#"
+        error: expected a table, found a float
+          --> everturn.toml:1:10"#]],
+    );
+    check(
+        "[limits]\nretries = {}",
+        expect![[r#"
+        error: expected an integer, found a table
+          --> everturn.toml:2:11"#]],
+    );
+    check_agent(
+        "max_steps = 'many'",
+        expect![[r#"
+            error: expected an integer, found a string
+              --> everturn.toml:6:13"#]],
+    );
+}
+
+#[test]
+fn columns_are_characters() {
+    check(
+        "keys = [{ tenant = 'é', kye = 1 }]",
+        expect![[r#"
+        error: unknown key `kye`
+          --> everturn.toml:1:25
+
+        hint: did you mean `key`?"#]],
+    );
+    check(
+        "# é\r\ndurability = 'é'",
+        expect![[r#"
+        error: there is no durability `é`
+          --> everturn.toml:2:14
+
+        hint: the choices are `fsync`, `process`"#]],
+    );
+}

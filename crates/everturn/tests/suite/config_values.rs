@@ -1,0 +1,101 @@
+//! Configurations that are right, and what they say.
+
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+
+use everturn::config::{
+    Config, Durability, Environment, Found, Limits, Overrides, Problems, ProviderKind, Scope, Source, StoreLocation,
+    parse,
+};
+use secrecy::ExposeSecret as _;
+
+pub(super) fn read(text: &[u8], overrides: &Overrides, environment: &Environment) -> Result<Config, Problems> {
+    let tools = BTreeSet::from(["calculator".to_owned(), "clock".to_owned()]);
+    parse(Source::File(PathBuf::from("everturn.toml")), text, overrides, environment, &tools, Found::default())
+}
+
+fn read_example() -> Config {
+    let text = include_str!("../../everturn.example.toml");
+    let environment = Environment::from([("EVERTURN_KEY", "0123456789abcdef"), ("LOCAL_KEY", "local-secret")]);
+    read(text.as_bytes(), &Overrides::default(), &environment).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+#[test]
+fn the_example_has_every_setting() {
+    let config = read_example();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.store, StoreLocation::Sqlite(PathBuf::from("everturn-data/everturn.db")));
+    assert_eq!(config.durability, Durability::Fsync);
+
+    let [key] = config.keys.as_slice() else { panic!("one key") };
+    assert_eq!(key.key.expose_secret(), "0123456789abcdef");
+    assert_eq!(key.tenant.as_str(), "acme");
+    assert_eq!(key.scopes, BTreeSet::from([Scope::Chat, Scope::Read]));
+
+    let provider = &config.providers["local"];
+    assert_eq!(provider.kind, ProviderKind::OpenAi);
+    assert_eq!(provider.base_url.as_deref(), Some("http://127.0.0.1:8000/v1"));
+    assert_eq!(provider.api_key.as_ref().unwrap().expose_secret(), "local-secret");
+    assert_eq!(provider.context_window, Some(32768));
+
+    let [agent] = config.agents.as_slice() else { panic!("one agent") };
+    assert_eq!(agent.name.as_str(), "assistant");
+    assert_eq!(agent.model.to_string(), "local/qwen3");
+    assert_eq!(agent.fallback[0].to_string(), "local/qwen3-small");
+    assert_eq!(agent.turn_timeout, Duration::from_secs(3600));
+    assert_eq!(agent.max_output_tokens, Some(4096));
+    assert_eq!(agent.options.len(), 3);
+}
+
+#[test]
+fn the_example_shows_the_default_limits() {
+    assert_eq!(read_example().limits, Limits::default());
+}
+
+#[test]
+fn printing_shows_no_secret() {
+    let printed = format!("{:?}", read_example());
+    assert!(!printed.contains("0123456789abcdef") && !printed.contains("local-secret"), "{printed}");
+    let environment = Environment::from([("A_KEY", "a-secret")]);
+    assert_eq!(format!("{environment:?}"), "{\"A_KEY\"}");
+}
+
+#[test]
+fn an_agent_needs_only_a_name_and_a_model() {
+    let text = "[providers.demo]\nkind = 'demo'\n[[agents]]\nname = 'a'\nmodel = 'demo/assistant'";
+    let config = read(text.as_bytes(), &Overrides::default(), &Environment::default()).unwrap();
+    let agent = &config.agents[0];
+    assert_eq!(agent.version, "1.0.0");
+    assert_eq!(agent.max_steps, 25);
+    assert_eq!(agent.turn_timeout, Duration::from_secs(3600));
+    assert!(agent.tools.is_empty() && agent.options.is_empty());
+}
+
+#[test]
+fn flags_win_over_the_file() {
+    let text = "listen = '127.0.0.1:1'\nstore = 'sqlite:a'\ndurability = 'fsync'";
+    let overrides = Overrides {
+        listen: Some("localhost:2".to_owned()),
+        store: Some("sqlite:///b".to_owned()),
+        durability: Some("process".to_owned()),
+    };
+    let config = read(text.as_bytes(), &overrides, &Environment::default()).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:2");
+    assert_eq!(config.store, StoreLocation::Sqlite(PathBuf::from("/b")));
+    assert_eq!(config.durability, Durability::Process);
+}
+
+#[test]
+fn the_secret_key_comes_from_the_environment() {
+    let environment = Environment::from([("EVERTURN_SECRET_KEY", "sealing")]);
+    let config = read(b"", &Overrides::default(), &environment).unwrap();
+    assert_eq!(config.secret_key.unwrap().expose_secret(), "sealing");
+}
+
+#[test]
+fn without_a_file_a_variable_holds_the_key() {
+    let environment = Environment::from([("EVERTURN_KEY", "0123456789abcdef")]);
+    let overrides = Overrides { listen: Some("0.0.0.0:8080".to_owned()), ..Overrides::default() };
+    let config = parse(Source::Defaults, b"", &overrides, &environment, &BTreeSet::new(), Found::default()).unwrap();
+    assert_eq!(config.keys[0].tenant.as_str(), "default");
+    assert_eq!(config.keys[0].scopes, BTreeSet::from(Scope::ALL));
+}

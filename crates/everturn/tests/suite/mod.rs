@@ -1,0 +1,4 @@
+mod cli;
+mod config_problems;
+mod config_values;
+mod detect;

@@ -1,0 +1,152 @@
+//! Reads JSON bodies within bounds.
+
+use axum::body::Body;
+use http::{HeaderMap, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+
+/// Bounds on bodies.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyLimits {
+    /// How many bytes.
+    pub bytes: usize,
+    /// How deep objects and arrays may nest.
+    pub depth: usize,
+}
+
+/// Why a body is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// Not declared as JSON.
+    #[error("the body must be JSON: send the header Content-Type: application/json{}", found(.0.as_deref()))]
+    NotJson(Option<String>),
+    /// Too long.
+    #[error("the body is longer than {limit} bytes, which is the limit")]
+    TooLong {
+        /// How long it may be.
+        limit: usize,
+    },
+    /// Nested too deeply.
+    #[error("the body nests objects and arrays deeper than {limit} levels, which is the limit")]
+    TooDeep {
+        /// How deep it may be.
+        limit: usize,
+    },
+    /// Not JSON, or not of the right shape.
+    #[error("{0}")]
+    Malformed(String),
+    /// The client went away.
+    #[error("the body ended early")]
+    Cut,
+}
+
+fn found(content_type: Option<&str>) -> String {
+    content_type.map_or(String::new(), |found| format!(" (it was {found:?})"))
+}
+
+/// Reads a JSON body.
+pub async fn read_json<T: DeserializeOwned>(
+    headers: &HeaderMap,
+    body: Body,
+    limits: BodyLimits,
+) -> Result<T, BodyError> {
+    let content_type = headers.get(header::CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    if !content_type.as_deref().is_some_and(is_json) {
+        return Err(BodyError::NotJson(content_type.map(|value| value.chars().take(100).collect())));
+    }
+    let bytes = match Limited::new(body, limits.bytes).collect().await {
+        Ok(collected) => collected.to_bytes(),
+        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
+            return Err(BodyError::TooLong { limit: limits.bytes });
+        }
+        Err(_) => return Err(BodyError::Cut),
+    };
+    if nests_deeper(&bytes, limits.depth) {
+        return Err(BodyError::TooDeep { limit: limits.depth });
+    }
+    let mut json = serde_json::Deserializer::from_slice(&bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let what = error.into_inner();
+        BodyError::Malformed(match path.as_str() {
+            "." | "" => format!("the body is not valid: {what}"),
+            _ => format!("the body is not valid at {path}: {what}"),
+        })
+    })?;
+    json.end().map_err(|error| BodyError::Malformed(format!("the body is not valid: {error}")))?;
+    Ok(value)
+}
+
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// Looks at brackets outside strings only; whether it is JSON at all is the parser's question.
+fn nests_deeper(json: &[u8], limit: usize) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                if depth > limit {
+                    return true;
+                }
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(content_type: &str, body: &str, expected: &str) {
+        #[derive(Debug, serde::Deserialize)]
+        struct Shape {
+            #[expect(dead_code, reason = "only whether it parses counts")]
+            items: Vec<u32>,
+        }
+        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, content_type.parse().unwrap())]);
+        let limits = BodyLimits { bytes: 64, depth: 3 };
+        let read = read_json::<Shape>(&headers, Body::from(body.to_owned()), limits);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let outcome = match runtime.block_on(read) {
+            Ok(_) => "ok".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(outcome, expected);
+    }
+
+    #[test]
+    fn bodies_are_bounded_and_errors_say_where() {
+        let json = "application/json; charset=utf-8";
+        check(json, r#"{"items":[1,2]}"#, "ok");
+        check(
+            json,
+            r#"{"items":[1,"x"]}"#,
+            "the body is not valid at items[1]: invalid type: string \"x\", expected u32 at line 1 column 15",
+        );
+        check(json, "", "the body is not valid: EOF while parsing a value at line 1 column 0");
+        check(json, r#"{"items":[]} trailing"#, "the body is not valid: trailing characters at line 1 column 14");
+        check(
+            json,
+            r#"{"items":[],"deep":[[["[[[["]]]}"#,
+            "the body nests objects and arrays deeper than 3 levels, which is the limit",
+        );
+        check(json, r#"{"items":[],"text":"[[[[[[\"[[["}"#, "ok");
+        check(json, &"x".repeat(65), "the body is longer than 64 bytes, which is the limit");
+        check(
+            "text/plain",
+            "{}",
+            "the body must be JSON: send the header Content-Type: application/json (it was \"text/plain\")",
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! Cross-origin access: applications in browsers call us from anywhere, with their key.
+
+use axum::{extract::Request, middleware::Next, response::Response};
+use http::{HeaderValue, Method, StatusCode, header};
+
+/// Adds the headers to every answer, and answers preflights itself, for which no key is needed.
+pub async fn cors(request: Request, next: Next) -> Response {
+    let mut response = if is_preflight(&request) {
+        let mut response = Response::default();
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        let headers = response.headers_mut();
+        let methods = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE, OPTIONS");
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
+        let allowed = HeaderValue::from_static("authorization, content-type, last-event-id, idempotency-key");
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+        response
+    } else {
+        next.run(request).await
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    let exposed = HeaderValue::from_static("x-session-id, x-message-id, x-request-id, retry-after");
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    response
+}
+
+fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}

@@ -1,0 +1,133 @@
+//! What a message asks of the demo model.
+
+use std::num::NonZeroU32;
+
+use everturn_core::{Block, Content, Message};
+
+use super::mention::{self, Call};
+use crate::model::ModelRequest;
+
+/// How the engine's request for a summary begins.
+const SUMMARY_REQUEST: &str = "Summarise the conversation so far";
+
+/// The longest answer to `stream N`.
+const MAX_PIECES: u64 = 1_000_000;
+
+/// What to show.
+#[derive(Debug, PartialEq)]
+pub(super) enum Intent {
+    /// Say what came of the tool calls.
+    Results,
+    /// Summarise the conversation.
+    Summary,
+    /// Give this many pieces, at the pace named or the model's own.
+    Stream { pieces: u64, rate: Option<NonZeroU32> },
+    /// Fail for good.
+    Fail,
+    /// Decline.
+    Refuse,
+    /// Stop in mid-sentence at the cap on tokens.
+    MaxTokens,
+    /// Call tools; think first where asked to.
+    Call { calls: Vec<Call>, think: bool },
+    /// Think, then speak.
+    Think,
+    /// Say how many images there are.
+    Images(usize),
+    /// Say what there is to try.
+    Help,
+    /// Say that it heard.
+    Echo,
+}
+
+impl Intent {
+    /// What the last message of `request` asks.
+    pub(super) fn of(request: &ModelRequest) -> Self {
+        let content = match request.messages.last() {
+            Some(Message::Tool { .. }) => return Self::Results,
+            Some(Message::User { content }) => content,
+            Some(Message::Assistant { .. } | Message::System { .. }) | None => return Self::Help,
+        };
+        let text = content.text();
+        if text.trim_start().starts_with(SUMMARY_REQUEST) {
+            return Self::Summary;
+        }
+        let lower = text.to_lowercase();
+        let words: Vec<&str> =
+            lower.split(|c: char| !(c.is_alphanumeric() || c == '/')).filter(|w| !w.is_empty()).collect();
+        if let Some(intent) = command(&words) {
+            return intent;
+        }
+        let think = words.iter().any(|word| matches!(*word, "think" | "thinking" | "why" | "reason"));
+        let calls = mention::calls(&text, &request.tools);
+        if !calls.is_empty() {
+            return Self::Call { calls, think };
+        }
+        if think {
+            return Self::Think;
+        }
+        match images(content) {
+            0 if words.is_empty() || is_greeting(&words) => Self::Help,
+            0 => Self::Echo,
+            count => Self::Images(count),
+        }
+    }
+}
+
+/// Requests that are commands: they are the beginning of the message, not words somewhere in it.
+fn command(words: &[&str]) -> Option<Intent> {
+    match words {
+        ["stream", count, rest @ ..] | ["count", "to", count, rest @ ..] => {
+            let pieces = count.parse::<u64>().ok()?.min(MAX_PIECES);
+            let rate = match rest {
+                ["at", rate, ..] => rate.split('/').next().and_then(|rate| rate.parse().ok()),
+                _ => None,
+            };
+            Some(Intent::Stream { pieces, rate })
+        }
+        ["fail", ..] => Some(Intent::Fail),
+        ["refuse", ..] => Some(Intent::Refuse),
+        ["max", "tokens", ..] => Some(Intent::MaxTokens),
+        _ => None,
+    }
+}
+
+fn is_greeting(words: &[&str]) -> bool {
+    let greetings = ["hello", "hi", "hey", "help", "hallo", "greetings"];
+    greetings.contains(&words[0]) || matches!(words, ["what", "can", "you", "do", ..] | ["who", "are", "you", ..])
+}
+
+/// How many images a content has.
+pub(super) fn images(content: &Content) -> usize {
+    content.blocks().iter().filter(|block| matches!(block, Block::Image { .. })).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Intent) {
+        let request = ModelRequest { messages: [Message::user(text)].into(), ..ModelRequest::default() };
+        assert_eq!(Intent::of(&request), expected, "{text}");
+    }
+
+    #[test]
+    fn messages_are_understood() {
+        check("", Intent::Help);
+        check("Hello there!", Intent::Help);
+        check("what can you do?", Intent::Help);
+        check("I like tea", Intent::Echo);
+        check("Why is the sky blue?", Intent::Think);
+        check("stream 5", Intent::Stream { pieces: 5, rate: None });
+        check("Stream 200 at 20/s, please", Intent::Stream { pieces: 200, rate: NonZeroU32::new(20) });
+        check("count to 3", Intent::Stream { pieces: 3, rate: None });
+        check("stream 99999999", Intent::Stream { pieces: 1_000_000, rate: None });
+        check("stream 5 at 0/s", Intent::Stream { pieces: 5, rate: None });
+        check("stream of consciousness", Intent::Echo);
+        check("fail", Intent::Fail);
+        check("did it fail", Intent::Echo);
+        check("Refuse.", Intent::Refuse);
+        check("max tokens", Intent::MaxTokens);
+        check("Summarise the conversation so far, briefly.", Intent::Summary);
+    }
+}

@@ -1,0 +1,198 @@
+//! Finds the tools that a message asks for, by name or by an obvious request, and derives their input.
+
+use everturn_core::{Json, ToolSpec};
+use serde_json::Value;
+
+use super::{arithmetic, schema_fill};
+
+/// How many calls one message can ask for.
+const MAX_CALLS: usize = 16;
+
+/// Words that ask for the `clock` tool.
+const CLOCK_WORDS: [&str; 4] = ["time", "date", "today", "o'clock"];
+
+/// A tool call that a message asks for.
+#[derive(Debug, PartialEq)]
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) input: Json,
+}
+
+/// The calls that `message` asks for, in the order in which it does.
+pub(super) fn calls(message: &str, tools: &[ToolSpec]) -> Vec<Call> {
+    let mut mentions = mentions(message, tools);
+    if mentions.is_empty() {
+        return obvious_call(message, tools).into_iter().collect();
+    }
+    mentions.truncate(MAX_CALLS);
+    let only = mentions.len() == 1;
+    let ends: Vec<usize> = mentions.iter().skip(1).map(|next| next.start).chain([message.len()]).collect();
+    mentions
+        .iter()
+        .zip(ends)
+        .map(|(mention, end)| {
+            let words = &message[mention.end..end];
+            // With one tool there is no doubt whose input an object is, wherever it stands.
+            let object = object(words).or_else(|| if only { object(message) } else { None });
+            call(mention.tool, object, trim_words(words))
+        })
+        .collect()
+}
+
+/// Where a message names a tool.
+struct Mention<'a> {
+    start: usize,
+    end: usize,
+    tool: &'a ToolSpec,
+}
+
+/// The places where `message` names tools, in order. The same tool counts again only where an input object follows,
+/// so that a sentence which merely repeats the name makes one call.
+fn mentions<'a>(message: &str, tools: &'a [ToolSpec]) -> Vec<Mention<'a>> {
+    // Lower-casing ASCII only keeps every byte's place.
+    let haystack = message.to_ascii_lowercase();
+    let mut found = Vec::new();
+    for tool in tools {
+        for name in spoken_names(&tool.name) {
+            for (start, _) in haystack.match_indices(&name) {
+                let end = start + name.len();
+                if stands_alone(&haystack, start, end) {
+                    found.push(Mention { start, end, tool });
+                }
+            }
+        }
+    }
+    // The longest of several names at one place is meant: `read_file` is not `read`.
+    found.sort_by_key(|mention| (mention.start, usize::MAX - mention.end));
+    let mut kept: Vec<Mention<'a>> = Vec::new();
+    for mention in found {
+        let overlaps = kept.last().is_some_and(|last| mention.start < last.end);
+        let is_first = !kept.iter().any(|earlier| earlier.tool.name == mention.tool.name);
+        if !overlaps && (is_first || message[mention.end..].trim_start().starts_with('{')) {
+            kept.push(mention);
+        }
+    }
+    kept
+}
+
+/// How people may write a tool's name: as it is, with spaces, and without the server that it comes from.
+fn spoken_names(name: &str) -> Vec<String> {
+    let name = name.to_ascii_lowercase();
+    let short = name.split_once("__").map(|(_, short)| short.to_owned());
+    let mut names: Vec<String> =
+        short.into_iter().chain([name]).flat_map(|name| [name.replace(['_', '-'], " "), name]).collect();
+    names.retain(|name| !name.trim().is_empty());
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn stands_alone(text: &str, start: usize, end: usize) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    !text[..start].ends_with(is_word) && !text[end..].starts_with(is_word)
+}
+
+/// A call that the message asks for without naming the tool.
+fn obvious_call(message: &str, tools: &[ToolSpec]) -> Option<Call> {
+    let tool = |name: &str| tools.iter().find(|tool| tool.name == name);
+    if let (Some(expression), Some(calculator)) = (arithmetic::find(message), tool("calculator")) {
+        return Some(call(calculator, None, expression));
+    }
+    let lower = message.to_ascii_lowercase();
+    let mut words = lower.split(|c: char| !(c.is_alphanumeric() || c == '\''));
+    if words.any(|word| CLOCK_WORDS.contains(&word)) {
+        return tool("clock").map(|clock| call(clock, None, ""));
+    }
+    None
+}
+
+fn call(tool: &ToolSpec, object: Option<Json>, words: &str) -> Call {
+    let input = object.unwrap_or_else(|| {
+        let words = if tool.name == "calculator" { arithmetic::find(words).unwrap_or(words) } else { words };
+        let filled = schema_fill::fill(&tool.input_schema.to_value(), words);
+        Json::of(&Value::Object(filled)).unwrap_or_else(|_| Json::empty_object())
+    });
+    Call { name: tool.name.clone(), input }
+}
+
+/// The first JSON object in a text.
+fn object(text: &str) -> Option<Json> {
+    text.match_indices('{').take(MAX_CALLS).find_map(|(start, _)| {
+        let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<&serde_json::value::RawValue>();
+        let raw = values.next()?.ok()?;
+        Some(Json::from(raw.to_owned()))
+    })
+}
+
+/// What is left of the words after a tool's name once the sentence around them is gone.
+fn trim_words(words: &str) -> &str {
+    let is_edge = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | ':' | ',' | '.' | '!' | '?' | ';');
+    let mut words = words.trim_matches(is_edge);
+    for filler in ["tool", "with", "for", "of", "and", "please"] {
+        words = strip_word(words, filler).trim_matches(is_edge);
+        words = words.strip_suffix(filler).filter(|rest| rest.is_empty() || rest.ends_with(' ')).unwrap_or(words);
+        words = words.trim_matches(is_edge);
+    }
+    words
+}
+
+fn strip_word<'a>(text: &'a str, word: &str) -> &'a str {
+    match text.strip_prefix(word) {
+        Some(rest) if rest.is_empty() || rest.starts_with(' ') => rest,
+        Some(_) | None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, schema: &str) -> ToolSpec {
+        let input_schema = Json::parse(schema).unwrap();
+        ToolSpec { name: name.into(), title: None, description: String::new(), input_schema }
+    }
+
+    fn check(message: &str, expected: &[(&str, &str)]) {
+        let tools = [
+            tool("clock", "{}"),
+            tool("calculator", r#"{"required":["expression"],"properties":{"expression":{"type":"string"}}}"#),
+            tool("get_weather", r#"{"required":["location"],"properties":{"location":{"type":"string"}}}"#),
+            tool("files__read_file", r#"{"required":["path"],"properties":{"path":{"type":"string"}}}"#),
+            tool("read", "{}"),
+        ];
+        let calls = calls(message, &tools);
+        let found: Vec<_> = calls.iter().map(|call| (call.name.as_str(), call.input.as_str())).collect();
+        assert_eq!(found, expected, "{message}");
+    }
+
+    #[test]
+    fn tools_are_found_in_messages() {
+        check("hello", &[]);
+        check("What time is it?", &[("clock", "{}")]);
+        check("sometimes", &[]);
+        check("what is 12*7?", &[("calculator", r#"{"expression":"12*7"}"#)]);
+        check("use the calculator for 1 + 2 please", &[("calculator", r#"{"expression":"1 + 2"}"#)]);
+        check(r#"get_weather {"location":"Tokyo"}"#, &[("get_weather", r#"{"location":"Tokyo"}"#)]);
+        check(r#"With {"location": "Rome"} call get_weather"#, &[("get_weather", r#"{"location": "Rome"}"#)]);
+        check("get weather for Tokyo, please.", &[("get_weather", r#"{"location":"Tokyo"}"#)]);
+        check("Call get_weather", &[("get_weather", r#"{"location":"location"}"#)]);
+        check("`read_file` notes.txt", &[("files__read_file", r#"{"path":"notes.txt"}"#)]);
+        check("the clock tool: the clock is nice", &[("clock", "{}")]);
+        check("get_weather Oslo and clock", &[("get_weather", r#"{"location":"Oslo"}"#), ("clock", "{}")]);
+        check(
+            r#"get_weather {"location":"A"} get_weather {"location":"B"}"#,
+            &[("get_weather", r#"{"location":"A"}"#), ("get_weather", r#"{"location":"B"}"#)],
+        );
+        check("get_weather {broken", &[("get_weather", r#"{"location":"{broken"}"#)]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_message_is_taken(message in "(clock|get_weather|[{}\"a-zé ]){0,40}") {
+            let tools = [tool("clock", "[1]"), tool("get_weather", r#"{"required":["é"]}"#), tool("__", "{}")];
+            for call in calls(&message, &tools) {
+                proptest::prop_assert!(call.input.is_object());
+            }
+        }
+    }
+}

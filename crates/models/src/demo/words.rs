@@ -1,0 +1,184 @@
+//! What the demo model says. It advertises only what the request at hand lets it do.
+
+use everturn_core::{Content, Message, ToolSpec};
+
+use super::intent;
+use crate::model::ModelRequest;
+
+/// How many characters of somebody else's words it repeats at most.
+const MAX_QUOTE: usize = 400;
+
+/// How many tools or results it names at most.
+const MAX_LIST: usize = 8;
+
+/// The message of the failure that `fail` asks for.
+pub(super) const FAILURE: &str = "the demo model failed because the message asked it to";
+
+/// The answer that comes with a refusal.
+pub(super) const REFUSAL: &str = "I decline, because you asked me to. This is how a refusal looks.";
+
+/// An answer that ends at the cap on tokens.
+pub(super) const CUT_SHORT: &str = "This answer stops in the middle of a sentence, because the model has reached its";
+
+/// The answer after thinking aloud.
+pub(super) const AFTER_THINKING: &str = "I thought first and answered second. The thinking came as pieces of its own, \
+     so your application can show it, fold it away or leave it out.";
+
+/// What there is to try.
+pub(super) fn help(tools: &[ToolSpec]) -> String {
+    let has = |name: &str| tools.iter().any(|tool| tool.name == name);
+    let mut text = "Hello! I am the demo model. I am a small script inside the server: I need no key and no network, \
+         and the same request always gets the same answer. Try one of these:\n\n"
+        .to_owned();
+    text.push_str("- `why is the sky blue?`: I think before I answer.\n");
+    if has("clock") {
+        text.push_str("- `what time is it?`: I call `clock`.\n");
+    }
+    if has("calculator") {
+        text.push_str("- `what is 12*7?`: I call `calculator`.\n");
+    }
+    let others: Vec<&str> =
+        tools.iter().map(|tool| tool.name.as_str()).filter(|name| !matches!(*name, "clock" | "calculator")).collect();
+    match others.as_slice() {
+        [] => {}
+        [only] => text.push_str(&format!("- `{only}`: I call that tool. Add its input as JSON if you like.\n")),
+        several => {
+            let list = list(several);
+            text.push_str(&format!(
+                "- the name of a tool: I call it. Add its input as JSON if you like. I have {list}.\n"
+            ));
+        }
+    }
+    if let [first, second, ..] = tools {
+        text.push_str(&format!("- `{} and {}`: I call both at the same time.\n", first.name, second.name));
+    }
+    text.push_str("- `stream 200 at 20/s`: a long answer at the pace you choose.\n");
+    text.push_str("- `refuse`, `max tokens` or `fail`: other ways for a turn to end.\n");
+    text.push_str("- an image: I count it.\n");
+    if tools.is_empty() {
+        text.push_str("\nThis request gave me no tools. Give me some, and I call the ones you name.\n");
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// An answer to something that it does not know.
+pub(super) fn echo(request: &ModelRequest) -> String {
+    let said = quote(&last_text(request));
+    format!("You said {said}. I am the demo model and know only a few requests. Say `help` to see them.")
+}
+
+/// What it thinks before it answers or calls a tool.
+pub(super) fn thoughts(request: &ModelRequest) -> String {
+    let said = quote(&last_text(request));
+    format!(
+        "The message is {said}. I know no facts, I look for words that I know. One of them asks me to think aloud, so I do."
+    )
+}
+
+/// What it says before it calls tools.
+pub(super) fn before_calls(names: &[&str]) -> String {
+    match names {
+        [only] => format!("I call `{only}`."),
+        several => format!("I call {} at the same time.", list(several)),
+    }
+}
+
+/// What it sees.
+pub(super) fn images(count: usize) -> String {
+    match count {
+        1 => "I see 1 image. I can count images, but not look into them.".to_owned(),
+        count => format!("I see {count} images. I can count images, but not look into them."),
+    }
+}
+
+/// What came of the tool calls that end the conversation.
+pub(super) fn results(request: &ModelRequest) -> String {
+    let messages = &request.messages;
+    let first = messages.iter().rposition(|message| !matches!(message, Message::Tool { .. })).map_or(0, |at| at + 1);
+    let calls: Vec<_> = messages[..first].last().into_iter().flat_map(Message::tool_uses).collect();
+    let mut lines = Vec::new();
+    for message in messages[first..].iter().take(MAX_LIST) {
+        let Message::Tool { call_id, content, is_error } = message else { continue };
+        let name = calls.iter().find(|call| call.id == *call_id).map_or("the tool", |call| call.name.as_str());
+        lines.push(result(name, content, *is_error));
+    }
+    let more = messages[first..].len().saturating_sub(MAX_LIST);
+    if more > 0 {
+        lines.push(format!("There are {more} more results."));
+    }
+    lines.join("\n")
+}
+
+fn result(name: &str, content: &Content, is_error: bool) -> String {
+    let text = content.text();
+    let beginning: String = text.chars().take(64).collect::<String>().to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| beginning.contains(word));
+    let said = quote(&text);
+    if says(&["denied", "not allowed", "declined"]) {
+        return format!("`{name}` was not allowed to run: {said}.");
+    }
+    if says(&["unknown"]) {
+        return format!("Nobody knows what came of `{name}`: {said}.");
+    }
+    if is_error || says(&["error"]) {
+        return format!("`{name}` failed: {said}.");
+    }
+    match (intent::images(content), text.is_empty()) {
+        (0, true) => format!("`{name}` finished and said nothing."),
+        (0, false) => format!("`{name}` says {said}."),
+        (count, true) => format!("`{name}` gave me {}.", count_images(count)),
+        (count, false) => format!("`{name}` says {said} and gave me {}.", count_images(count)),
+    }
+}
+
+fn count_images(count: usize) -> String {
+    if count == 1 { "1 image".to_owned() } else { format!("{count} images") }
+}
+
+/// The conversation in a sentence or two.
+pub(super) fn summary(request: &ModelRequest) -> String {
+    let earlier = &request.messages[..request.messages.len().saturating_sub(1)];
+    let mut said = earlier.iter().filter_map(|message| match message {
+        Message::User { content } => Some(quote(&content.text())),
+        Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
+    });
+    let count = match earlier.len() {
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    };
+    match (said.next(), said.next_back()) {
+        (Some(first), Some(last)) => {
+            format!("Summary of {count}: the user began with {first} and last said {last}.")
+        }
+        (Some(only), None) => format!("Summary of {count}: the user said {only}."),
+        (None, _) => format!("Summary of {count}."),
+    }
+}
+
+/// What the user said last.
+fn last_text(request: &ModelRequest) -> String {
+    match request.messages.last() {
+        Some(Message::User { content }) => content.text(),
+        Some(Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. }) | None => String::new(),
+    }
+}
+
+/// A text in quotation marks, shortened where it is long.
+fn quote(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(MAX_QUOTE) {
+        Some((end, _)) => format!("“{}…”", &text[..end]),
+        None => format!("“{text}”"),
+    }
+}
+
+/// "`a`, `b` and `c`".
+fn list(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().take(MAX_LIST).map(|name| format!("`{name}`")).collect();
+    match (names.len().saturating_sub(MAX_LIST), quoted.as_slice()) {
+        (0, [init @ .., last]) if !init.is_empty() => format!("{} and {last}", init.join(", ")),
+        (0, quoted) => quoted.join(", "),
+        (more, quoted) => format!("{} and {more} more", quoted.join(", ")),
+    }
+}

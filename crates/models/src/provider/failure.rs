@@ -1,0 +1,369 @@
+//! What went wrong, in the words of the engine: which kind of failure, what the provider said, how long to wait.
+//!
+//! Providers' words are bounded, and never hold our key even where the provider repeats it.
+
+use std::{
+    error::Error as _,
+    time::{Duration, SystemTime},
+};
+
+use http::{HeaderMap, StatusCode};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use super::{
+    answer::{MAX_CALLS, MAX_TOOL_INPUT},
+    frames::MAX_FRAME,
+};
+use crate::model::{ModelError, ModelErrorKind};
+
+/// How many characters of a provider's words are kept.
+const MAX_WORDS: usize = 500;
+
+/// What a decoder can run into.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// A frame that is not what the wire says; its beginning.
+    Nonsense(String),
+    /// The provider reports an error within the stream.
+    Reported(Report),
+    /// The provider ended the answer for a reason that makes it useless.
+    Ended(String),
+    /// More tool input than an answer may hold.
+    TooMuchToolInput,
+    /// More calls than an answer may make.
+    TooManyCalls,
+    /// A frame beyond the largest size.
+    FrameTooLarge,
+}
+
+impl Fault {
+    /// A frame that could not be read.
+    pub(super) fn nonsense(frame: &str) -> Self {
+        Self::Nonsense(bounded(frame))
+    }
+}
+
+/// An error as a provider reports it, in the body of a response or within a stream.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Report {
+    words: String,
+    /// The machine-readable names that it gives: code, type, status.
+    labels: Vec<String>,
+    /// A status code inside the report.
+    status: Option<u16>,
+    retry_after: Option<Duration>,
+}
+
+impl Report {
+    /// Reads a report from a response's body, which may be anything.
+    pub(super) fn from_body(body: &[u8]) -> Self {
+        match serde_json::from_slice::<Value>(body) {
+            // Gemini wraps the error of a streaming call in an array.
+            Ok(Value::Array(mut items)) if items.len() == 1 => Self::from_json(&items.swap_remove(0)),
+            Ok(value) => Self::from_json(&value),
+            Err(_) => Self { words: bounded(&String::from_utf8_lossy(body)), ..Self::default() },
+        }
+    }
+
+    /// Reads a report from JSON: `{"error": {…}}`, `{"error": "…"}`, `{"message": "…"}` or `{"detail": "…"}`.
+    pub(super) fn from_json(value: &Value) -> Self {
+        let error = value.get("error").unwrap_or(value);
+        let words = match error {
+            Value::String(words) => words.clone(),
+            error => ["message", "detail", "error"]
+                .iter()
+                .find_map(|field| error.get(field)?.as_str())
+                .map_or_else(|| error.to_string(), str::to_owned),
+        };
+        let labels =
+            ["code", "type", "status"].iter().filter_map(|field| error.get(field)?.as_str()).map(str::to_owned);
+        let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        let delay = error.get("details").and_then(Value::as_array).and_then(|details| {
+            let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+            seconds(delay.strip_suffix('s')?)
+        });
+        Self { words: bounded(&words), labels: labels.collect(), status, retry_after: delay }
+    }
+
+    fn has_label(&self, labels: &[&str]) -> bool {
+        self.labels.iter().any(|label| labels.contains(&label.as_str()))
+    }
+
+    fn is_overflow(&self) -> bool {
+        let words = self.words.to_lowercase();
+        self.has_label(&["context_length_exceeded", "exceed_context_size_error"])
+            || [
+                "context_length_exceeded",
+                "maximum context length",
+                "prompt is too long",
+                "input is too long",
+                "exceeds the maximum number of tokens",
+                "exceeds the available context size",
+                "exceed context limit",
+                "exceeds the context window",
+                "exceeds the model's context",
+                "context window exceeded",
+            ]
+            .iter()
+            .any(|phrase| words.contains(phrase))
+    }
+
+    fn kind(&self, status: Option<u16>) -> ModelErrorKind {
+        // A spent budget is reported as 429 too, but waiting does not fill it.
+        if self.has_label(&["insufficient_quota"]) {
+            return ModelErrorKind::Rejected;
+        }
+        match status.or(self.status) {
+            Some(429) => return ModelErrorKind::RateLimited,
+            Some(408 | 504) => return ModelErrorKind::Timeout,
+            Some(413) => return ModelErrorKind::ContextOverflow,
+            Some(_) | None if self.is_overflow() => return ModelErrorKind::ContextOverflow,
+            Some(409 | 425 | 500..) => return ModelErrorKind::Unavailable,
+            Some(400..) => return ModelErrorKind::Rejected,
+            Some(_) | None => {}
+        }
+        if self.has_label(&["rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"]) {
+            return ModelErrorKind::RateLimited;
+        }
+        let rejected = [
+            "invalid_request_error",
+            "authentication_error",
+            "permission_error",
+            "not_found_error",
+            "billing_error",
+            "INVALID_ARGUMENT",
+            "PERMISSION_DENIED",
+            "UNAUTHENTICATED",
+            "NOT_FOUND",
+        ];
+        if self.has_label(&rejected) { ModelErrorKind::Rejected } else { ModelErrorKind::Unavailable }
+    }
+}
+
+/// Makes the errors of one provider.
+#[derive(Clone)]
+pub(super) struct Failures {
+    pub(super) provider: String,
+    pub(super) key: Option<SecretString>,
+}
+
+impl Failures {
+    /// The provider answered with a status that is not success.
+    pub(super) fn status(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
+        let report = Report::from_body(body);
+        let code = status.as_u16();
+        let provider = &self.provider;
+        let mut words = report.words.clone();
+        if words.is_empty() {
+            words = status.canonical_reason().unwrap_or("no reason given").to_owned();
+        }
+        if status.is_redirection() {
+            let target =
+                headers.get(http::header::LOCATION).and_then(|target| target.to_str().ok()).unwrap_or("nowhere");
+            words = format!("it redirects to {}; set base_url to where it is", bounded(target));
+        }
+        let kind = if status.is_redirection() { ModelErrorKind::Rejected } else { report.kind(Some(code)) };
+        ModelError {
+            kind,
+            message: self.without_key(format!("{provider} answered {code}: {words}")),
+            retry_after: retry_after(headers, SystemTime::now()).or(report.retry_after),
+        }
+    }
+
+    /// The provider answered with success, but not with a stream.
+    pub(super) fn not_a_stream(&self, content_type: &str, body: &[u8]) -> ModelError {
+        let provider = &self.provider;
+        let report = Report::from_body(body);
+        let is_error = serde_json::from_slice::<Value>(body).is_ok_and(|value| value.get("error").is_some());
+        if is_error {
+            return self.reported(&report);
+        }
+        let type_ = bounded(content_type);
+        let message = format!("{provider} answered with {type_} instead of a stream; check base_url: {}", report.words);
+        ModelError::new(ModelErrorKind::Rejected, self.without_key(message))
+    }
+
+    /// A request did not come through.
+    pub(super) fn transport(&self, error: reqwest::Error, what: &str) -> ModelError {
+        let provider = &self.provider;
+        let kind = if error.is_timeout() { ModelErrorKind::Timeout } else { ModelErrorKind::Unavailable };
+        let error = error.without_url();
+        // The outermost error says little; the innermost says "connection refused".
+        let mut words = error.to_string();
+        let mut source = error.source();
+        while let Some(inner) = source {
+            words = inner.to_string();
+            source = inner.source();
+        }
+        ModelError::new(kind, self.without_key(format!("{provider} {what}: {}", bounded(&words))))
+    }
+
+    /// The stream ended before the answer did.
+    pub(super) fn cut(&self) -> ModelError {
+        let message = format!("{} closed the stream before its answer was complete", self.provider);
+        ModelError::new(ModelErrorKind::Unavailable, message)
+    }
+
+    /// Something within the stream.
+    pub(super) fn fault(&self, fault: Fault) -> ModelError {
+        let provider = &self.provider;
+        let (kind, message) = match fault {
+            Fault::Reported(report) => return self.reported(&report),
+            Fault::Nonsense(frame) => {
+                (ModelErrorKind::Unavailable, format!("{provider} sent what is no part of an answer: {frame}"))
+            }
+            Fault::Ended(reason) => {
+                (ModelErrorKind::Unavailable, format!("{provider} gave its answer up with {}", bounded(&reason)))
+            }
+            Fault::TooMuchToolInput => (
+                ModelErrorKind::Rejected,
+                format!("{provider} sent more than {MAX_TOOL_INPUT} bytes of tool input in one answer"),
+            ),
+            Fault::TooManyCalls => {
+                (ModelErrorKind::Rejected, format!("{provider} sent more than {MAX_CALLS} tool calls in one answer"))
+            }
+            Fault::FrameTooLarge => {
+                (ModelErrorKind::Rejected, format!("{provider} sent a single event of more than {MAX_FRAME} bytes"))
+            }
+        };
+        ModelError::new(kind, self.without_key(message))
+    }
+
+    fn reported(&self, report: &Report) -> ModelError {
+        ModelError {
+            kind: report.kind(None),
+            message: self.without_key(format!("{} reports: {}", self.provider, report.words)),
+            retry_after: report.retry_after,
+        }
+    }
+
+    fn without_key(&self, message: String) -> String {
+        match self.key.as_ref().map(ExposeSecret::expose_secret).filter(|key| !key.is_empty()) {
+            Some(key) if message.contains(key) => message.replace(key, "[key]"),
+            Some(_) | None => message,
+        }
+    }
+}
+
+/// The first characters of a text, on one line.
+fn bounded(text: &str) -> String {
+    let mut words: String =
+        text.trim().chars().take(MAX_WORDS + 1).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if let Some((end, _)) = words.char_indices().nth(MAX_WORDS) {
+        words.truncate(end);
+        words.push('…');
+    }
+    words
+}
+
+/// How long the provider asks us to wait: `retry-after-ms`, else `Retry-After` as seconds or as a date.
+fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    if let Some(wait) = header("retry-after-ms").and_then(seconds) {
+        return Some(wait / 1000);
+    }
+    let value = header("retry-after")?;
+    seconds(value).or_else(|| {
+        let date = httpdate::parse_http_date(value).ok()?;
+        Some(date.duration_since(now).unwrap_or(Duration::ZERO))
+    })
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.parse().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn kind(status: u16, body: &str) -> ModelErrorKind {
+        let failures = Failures { provider: "test".into(), key: None };
+        failures.status(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body.as_bytes()).kind
+    }
+
+    #[test]
+    fn statuses_and_bodies_have_a_kind() {
+        use ModelErrorKind::{ContextOverflow, RateLimited, Rejected, Timeout, Unavailable};
+        for (status, body, expected) in [
+            (429, "", RateLimited),
+            (429, r#"{"error":{"message":"Request too large: maximum context length","code":null}}"#, RateLimited),
+            (429, r#"{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}"#, Rejected),
+            (500, "oops", Unavailable),
+            (503, "", Unavailable),
+            (529, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, Unavailable),
+            (408, "", Timeout),
+            (504, "", Timeout),
+            (401, r#"{"error":{"message":"Incorrect API key","code":"invalid_api_key"}}"#, Rejected),
+            (404, r#"{"error":"model 'x' not found"}"#, Rejected),
+            (400, r#"{"error":{"message":"bad","code":"context_length_exceeded"}}"#, ContextOverflow),
+            (
+                400,
+                r#"{"error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#,
+                ContextOverflow,
+            ),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"The input token count (9) exceeds the maximum number of tokens allowed (8).","status":"INVALID_ARGUMENT"}}"#,
+                ContextOverflow,
+            ),
+            (400, r#"{"error":{"code":400,"type":"exceed_context_size_error","message":"x"}}"#, ContextOverflow),
+            (413, "", ContextOverflow),
+            (302, "", Rejected),
+        ] {
+            assert_eq!(kind(status, body), expected, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn errors_within_a_stream_have_a_kind() {
+        use ModelErrorKind::{ContextOverflow, RateLimited, Rejected, Unavailable};
+        let failures = Failures { provider: "test".into(), key: None };
+        for (frame, expected) in [
+            (r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#, Unavailable),
+            (r#"{"error":{"type":"rate_limit_error","message":"slow"}}"#, RateLimited),
+            (r#"{"error":{"code":429,"message":"slow"}}"#, RateLimited),
+            (r#"{"error":{"code":502,"message":"upstream"}}"#, Unavailable),
+            (r#"{"error":{"type":"invalid_request_error","message":"no"}}"#, Rejected),
+            (r#"{"error":{"type":"invalid_request_error","message":"prompt is too long"}}"#, ContextOverflow),
+            (r#"{"error":"model runner has unexpectedly stopped"}"#, Unavailable),
+        ] {
+            let report = Report::from_json(&serde_json::from_str(frame).unwrap());
+            assert_eq!(failures.fault(Fault::Reported(report)).kind, expected, "{frame}");
+        }
+    }
+
+    #[test]
+    fn words_are_bounded_and_hold_no_key() {
+        let failures = Failures { provider: "test".into(), key: Some("sk-secret".into()) };
+        let body = format!(r#"{{"error":{{"message":"key sk-secret\n{}"}}}}"#, "é".repeat(2000));
+        let error = failures.status(StatusCode::UNAUTHORIZED, &HeaderMap::new(), body.as_bytes());
+        assert!(error.message.starts_with("test answered 401: key [key] éé"), "{}", error.message);
+        assert!(error.message.chars().count() < 540, "{}", error.message.len());
+    }
+
+    #[test]
+    fn waits_are_read_in_every_form() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        for (name, value, expected) in [
+            ("retry-after", "7", Some(Duration::from_secs(7))),
+            ("retry-after", "1.5", Some(Duration::from_millis(1500))),
+            ("retry-after", "Sun, 09 Sep 2001 01:46:45 GMT", Some(Duration::from_secs(5))),
+            ("retry-after", "Sun, 09 Sep 2001 01:46:00 GMT", Some(Duration::ZERO)),
+            ("retry-after-ms", "250", Some(Duration::from_millis(250))),
+            ("retry-after", "soon", None),
+            ("retry-after", "-1", None),
+            ("retry-after", "1e400", None),
+        ] {
+            let headers = [(name.parse().unwrap(), HeaderValue::from_static(value))].into_iter().collect();
+            assert_eq!(retry_after(&headers, now), expected, "{name}: {value}");
+        }
+        let body = br#"{"error":{"code":429,"details":[{"@type":"x"},{"retryDelay":"36s"}]}}"#;
+        assert_eq!(Report::from_body(body).retry_after, Some(Duration::from_secs(36)));
+    }
+}

@@ -1,0 +1,218 @@
+//! A conversation in the form that every wire is made from.
+//!
+//! Runs of tool results become one entry, neighbours of the same role are joined, and what no provider takes (empty
+//! texts, answers with neither text nor calls) is gone.
+
+use std::collections::HashMap;
+
+use everturn_core::{Block, Content, Message, ToolUse};
+
+use crate::model::ModelRequest;
+
+/// One entry of a conversation.
+#[derive(Debug, PartialEq)]
+pub(super) enum Entry<'a> {
+    User(Vec<Part<'a>>),
+    Assistant {
+        /// The provider's own proof of its reasoning, and the reasoning.
+        thinking: Option<(&'a str, &'a str)>,
+        text: String,
+        calls: Vec<&'a ToolUse>,
+    },
+    Results(Vec<ToolResult<'a>>),
+}
+
+/// A piece of what a user said.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Part<'a> {
+    Text(&'a str),
+    /// By URL.
+    Image(&'a str),
+}
+
+/// The result of one call.
+#[derive(Debug, PartialEq)]
+pub(super) struct ToolResult<'a> {
+    pub(super) call_id: &'a str,
+    pub(super) name: &'a str,
+    pub(super) text: String,
+    /// By URL.
+    pub(super) images: Vec<&'a str>,
+    pub(super) is_error: bool,
+}
+
+/// Where a wire takes the images of tool results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ResultImages {
+    /// In the result.
+    Inline,
+    /// From the user, after the results.
+    FromUser,
+}
+
+/// Stands for a message without content: providers refuse empty ones.
+const EMPTY: &str = "(empty message)";
+
+/// Says why the user, who said nothing, sends images.
+const IMAGES_FOLLOW: &str = "The images of the tool results above:";
+
+/// The text of a result that has images only, on wires that take them apart from it.
+const RESULT_IS_IMAGE: &str = "(The result is an image, which follows.)";
+
+/// All standing instructions.
+pub(super) fn system(request: &ModelRequest) -> String {
+    let within = request.messages.iter().filter_map(|message| match message {
+        Message::System { content } => Some(content.as_str()),
+        Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
+    });
+    let parts: Vec<&str> =
+        [request.system.as_str()].into_iter().chain(within).filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
+}
+
+/// The conversation, without its standing instructions.
+pub(super) fn entries(messages: &[Message], result_images: ResultImages) -> Vec<Entry<'_>> {
+    let mut entries: Vec<Entry<'_>> = Vec::new();
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut loose_images: Vec<&str> = Vec::new();
+    for message in messages {
+        if message.role() != everturn_core::Role::Tool {
+            push_images(&mut entries, &mut loose_images);
+        }
+        match message {
+            Message::System { .. } => {}
+            Message::User { content } => push_user(&mut entries, user_parts(content)),
+            Message::Assistant { content } => {
+                names.extend(message.tool_uses().map(|call| (call.id.as_str(), call.name.as_str())));
+                let calls: Vec<&ToolUse> = message.tool_uses().collect();
+                let text = content.text();
+                if !text.trim().is_empty() || !calls.is_empty() {
+                    entries.push(Entry::Assistant { thinking: proven_thinking(content), text, calls });
+                }
+            }
+            Message::Tool { call_id, content, is_error } => {
+                let mut images = image_urls(content);
+                let mut text = content.text();
+                if result_images == ResultImages::FromUser && !images.is_empty() {
+                    loose_images.append(&mut images);
+                    if text.is_empty() {
+                        text = RESULT_IS_IMAGE.to_owned();
+                    }
+                }
+                let name = names.get(call_id.as_str()).copied().unwrap_or("tool");
+                let result = ToolResult { call_id: call_id.as_str(), name, text, images, is_error: *is_error };
+                match entries.last_mut() {
+                    Some(Entry::Results(results)) => results.push(result),
+                    Some(Entry::User(_) | Entry::Assistant { .. }) | None => entries.push(Entry::Results(vec![result])),
+                }
+            }
+        }
+    }
+    push_images(&mut entries, &mut loose_images);
+    entries
+}
+
+fn push_images<'a>(entries: &mut Vec<Entry<'a>>, urls: &mut Vec<&'a str>) {
+    if !urls.is_empty() {
+        let images = urls.drain(..).map(Part::Image);
+        push_user(entries, [Part::Text(IMAGES_FOLLOW)].into_iter().chain(images).collect());
+    }
+}
+
+fn push_user<'a>(entries: &mut Vec<Entry<'a>>, mut parts: Vec<Part<'a>>) {
+    match entries.last_mut() {
+        Some(Entry::User(before)) => before.append(&mut parts),
+        Some(Entry::Assistant { .. } | Entry::Results(_)) | None => entries.push(Entry::User(parts)),
+    }
+}
+
+fn user_parts(content: &Content) -> Vec<Part<'_>> {
+    let mut parts: Vec<Part<'_>> = match content {
+        Content::Text(text) => vec![Part::Text(text)],
+        Content::Blocks(blocks) => blocks
+            .iter()
+            .filter_map(|block| match block {
+                Block::Text(text) => Some(Part::Text(text)),
+                Block::Image { url } => Some(Part::Image(url)),
+                Block::Thinking { .. } | Block::ToolUse(_) => None,
+            })
+            .collect(),
+    };
+    parts.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
+    if parts.is_empty() {
+        parts.push(Part::Text(EMPTY));
+    }
+    parts
+}
+
+fn image_urls(content: &Content) -> Vec<&str> {
+    let urls = content.blocks().iter().filter_map(|block| match block {
+        Block::Image { url } => Some(url.as_str()),
+        Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) => None,
+    });
+    urls.collect()
+}
+
+fn proven_thinking(content: &Content) -> Option<(&str, &str)> {
+    content.blocks().iter().find_map(|block| match block {
+        Block::Thinking { text, signature: Some(signature) } => Some((signature.as_str(), text.as_str())),
+        Block::Thinking { signature: None, .. } | Block::Text(_) | Block::ToolUse(_) | Block::Image { .. } => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use everturn_core::{CallId, Json};
+
+    use super::*;
+
+    #[test]
+    fn neighbours_are_joined_and_empty_messages_filled_or_dropped() {
+        let messages = [
+            Message::user(""),
+            Message::assistant(" "),
+            Message::user("hello"),
+            Message::assistant("hi"),
+            Message::user("again"),
+        ];
+        assert_eq!(
+            entries(&messages, ResultImages::Inline),
+            vec![
+                Entry::User(vec![Part::Text(EMPTY), Part::Text("hello")]),
+                Entry::Assistant { thinking: None, text: "hi".into(), calls: vec![] },
+                Entry::User(vec![Part::Text("again")]),
+            ]
+        );
+    }
+
+    #[test]
+    fn images_of_results_can_follow_from_the_user() {
+        let call = ToolUse { id: CallId::new("call_1"), name: "camera".into(), input: Json::empty_object() };
+        let image = Content::Blocks(vec![Block::Image { url: "https://example.com/a.png".into() }]);
+        let messages = [
+            Message::user("look"),
+            Message::Assistant { content: Content::Blocks(vec![Block::ToolUse(call.clone())]) },
+            Message::Tool { call_id: CallId::new("call_1"), content: image, is_error: false },
+            Message::user("well?"),
+        ];
+        let result = |text: &str, images| ToolResult {
+            call_id: "call_1",
+            name: "camera",
+            text: text.to_owned(),
+            images,
+            is_error: false,
+        };
+        let url = "https://example.com/a.png";
+        assert_eq!(
+            entries(&messages, ResultImages::FromUser)[2..],
+            [
+                Entry::Results(vec![result(RESULT_IS_IMAGE, vec![])]),
+                Entry::User(vec![Part::Text(IMAGES_FOLLOW), Part::Image(url), Part::Text("well?")]),
+            ]
+        );
+        assert_eq!(
+            entries(&messages, ResultImages::Inline)[2..],
+            [Entry::Results(vec![result("", vec![url])]), Entry::User(vec![Part::Text("well?")]),]
+        );
+    }
+}

@@ -1,0 +1,384 @@
+//! Providers: services that serve models, each in the wire that it speaks.
+//!
+//! A wire is a request builder and a [`Decoder`](answer::Decoder); the HTTP call, the cutting into frames, the
+//! building of tool calls and the reading of errors are shared. The wires are our own: they pass tool input and
+//! schemas through as text, keep the ids of calls as they are, bound what they hold, and know a cut stream from a
+//! complete one.
+
+mod answer;
+mod anthropic;
+mod call;
+mod failure;
+mod frames;
+mod gemini;
+mod history;
+mod image;
+mod limits;
+mod ollama;
+mod openai;
+mod wire;
+
+#[cfg(test)]
+mod stream_tests;
+
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use reqwest::Url;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use self::{
+    call::Caller,
+    failure::Failures,
+    wire::{Settings, Wire},
+};
+use crate::{
+    demo::{DemoModel, Pace},
+    model::{EventStream, Model, ModelError, ModelRequest},
+};
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often an idle connection is asked whether its peer still lives.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// Which wire a provider speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// OpenAI's chat completions, and every server that is compatible with them.
+    OpenAi,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Google's Gemini.
+    Gemini,
+    /// Ollama's own chat.
+    Ollama,
+    /// None: the offline demo model in this process.
+    Demo,
+}
+
+impl ProviderKind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::Ollama, Self::Demo];
+
+    /// Its name in configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+            Self::Demo => "demo",
+        }
+    }
+
+    fn wire(self) -> Option<&'static dyn Wire> {
+        match self {
+            Self::OpenAi => Some(&openai::OpenAi),
+            Self::Anthropic => Some(&anthropic::Anthropic),
+            Self::Gemini => Some(&gemini::Gemini),
+            Self::Ollama => Some(&ollama::Ollama),
+            Self::Demo => None,
+        }
+    }
+}
+
+impl fmt::Display for ProviderKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ProviderKind {
+    type Err = ProviderError;
+
+    fn from_str(text: &str) -> Result<Self, ProviderError> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| ProviderError::Kind(text.to_owned()))
+    }
+}
+
+/// How to reach a provider.
+#[derive(Clone, Debug)]
+pub struct ProviderConfig {
+    /// Which wire it speaks.
+    pub kind: ProviderKind,
+    /// Where it is; the provider's own address where there is none. An address without a path gets the wire's usual
+    /// one, such as `/v1`.
+    pub base_url: Option<String>,
+    /// Its key. Needed for the public services.
+    pub api_key: Option<SecretString>,
+    /// How many tokens its models' contexts hold, where their names do not tell. Ollama is told to use as many.
+    pub context_window: Option<u64>,
+    /// How many tokens models may spend on thinking, for those that think only when told to: Anthropic's and, where it
+    /// replaces their own judgement, Gemini's. The other wires have no such setting.
+    pub thinking_budget: Option<u64>,
+}
+
+impl ProviderConfig {
+    /// The usual address, and no key.
+    pub fn new(kind: ProviderKind) -> Self {
+        Self { kind, base_url: None, api_key: None, context_window: None, thinking_budget: None }
+    }
+}
+
+/// Why there can be no such provider. Never holds the key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderError {
+    /// No such kind.
+    #[error("{0:?} is no kind of provider; the kinds are openai, anthropic, gemini, ollama and demo")]
+    Kind(String),
+    /// Not an address.
+    #[error("base_url {url:?} of provider {provider:?} cannot be used: {reason}")]
+    BaseUrl {
+        /// The provider.
+        provider: String,
+        /// The address, or nothing where it holds a password.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A public service without a key.
+    #[error("provider {provider:?} needs an api_key, or the base_url of a server that needs none")]
+    MissingKey {
+        /// The provider.
+        provider: String,
+    },
+    /// A key that cannot be sent.
+    #[error("the api_key of provider {provider:?} holds characters that no HTTP header can; check it for line breaks")]
+    Key {
+        /// The provider.
+        provider: String,
+    },
+    /// The HTTP client could not be made.
+    #[error("failed to set up HTTP for provider {provider:?}: {reason}")]
+    Client {
+        /// The provider.
+        provider: String,
+        /// What went wrong.
+        reason: String,
+    },
+}
+
+/// A provider, ready to be called. Cheap to clone; its models share its connections.
+#[derive(Clone)]
+pub struct Provider {
+    name: String,
+    kind: ProviderKind,
+    settings: Settings,
+    /// Nothing for the demo, which is called in process.
+    caller: Option<Arc<Caller>>,
+}
+
+impl Provider {
+    /// The provider that configuration calls `name`.
+    pub fn new(name: impl Into<String>, config: ProviderConfig) -> Result<Self, ProviderError> {
+        let name = name.into();
+        let ProviderConfig { kind, base_url, api_key, context_window, thinking_budget } = config;
+        let caller = match kind.wire() {
+            None => None,
+            Some(wire) => {
+                if base_url.is_none() && api_key.is_none() && wire.needs_key() {
+                    return Err(ProviderError::MissingKey { provider: name });
+                }
+                let base = base_url.as_deref().unwrap_or(wire.default_base());
+                let base = parse_base(base, wire).map_err(|reason| {
+                    // An address that does not parse may hold a password where we would not find it.
+                    let url = if base.contains('@') { String::new() } else { base.to_owned() };
+                    ProviderError::BaseUrl { provider: name.clone(), url, reason }
+                })?;
+                let headers =
+                    wire.headers(api_key.as_ref()).map_err(|_| ProviderError::Key { provider: name.clone() })?;
+                let client = reqwest::Client::builder()
+                    .user_agent(concat!("everturn/", env!("CARGO_PKG_VERSION")))
+                    .default_headers(headers)
+                    .connect_timeout(CONNECT_TIMEOUT)
+                    .tcp_keepalive(KEEPALIVE)
+                    // A redirect would turn the POST into a GET, and could take the key elsewhere.
+                    .redirect(reqwest::redirect::Policy::none())
+                    .build()
+                    .map_err(|error| ProviderError::Client { provider: name.clone(), reason: error.to_string() })?;
+                let failures = Failures { provider: name.clone(), key: api_key };
+                Some(Arc::new(Caller { wire, base, client, failures }))
+            }
+        };
+        let is_official = base_url.is_none();
+        Ok(Self { name, kind, settings: Settings { context_window, thinking_budget, is_official }, caller })
+    }
+
+    /// The name that configuration gives it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Which wire it speaks.
+    pub fn kind(&self) -> ProviderKind {
+        self.kind
+    }
+
+    /// One of its models. Whether there is such a model shows when it is called.
+    pub fn model(&self, model: &str) -> Arc<dyn Model> {
+        let name = format!("{}/{model}", self.name);
+        match &self.caller {
+            Some(caller) => Arc::new(RemoteModel {
+                name,
+                model: model.to_owned(),
+                settings: self.settings,
+                context_window: self.settings.context_window.or_else(|| match self.kind {
+                    // Its models' windows are what its operator lets them be.
+                    ProviderKind::Ollama => None,
+                    ProviderKind::OpenAi | ProviderKind::Anthropic | ProviderKind::Gemini | ProviderKind::Demo => {
+                        limits::context_window(model)
+                    }
+                }),
+                caller: Arc::clone(caller),
+            }),
+            None if model == "load" => Arc::new(DemoModel::new(name, Pace::Unpaced)),
+            None => Arc::new(DemoModel::new(name, Pace::PLEASANT)),
+        }
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let base = self.caller.as_ref().map(|caller| caller.base.as_str());
+        f.debug_struct("Provider").field("name", &self.name).field("kind", &self.kind).field("base", &base).finish()
+    }
+}
+
+/// The address with the wire's usual path where it has none, and no slash at its end.
+fn parse_base(base: &str, wire: &dyn Wire) -> Result<Url, String> {
+    let mut url = Url::parse(base).map_err(|error| error.to_string())?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("it must begin with http:// or https://".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it must not hold a user name or password; use api_key".to_owned());
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(if path.is_empty() { wire.default_path() } else { &path });
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// A model behind a wire.
+struct RemoteModel {
+    name: String,
+    model: String,
+    settings: Settings,
+    context_window: Option<u64>,
+    caller: Arc<Caller>,
+}
+
+impl fmt::Debug for RemoteModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteModel").field("name", &self.name).field("context_window", &self.context_window).finish()
+    }
+}
+
+impl Model for RemoteModel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.context_window
+    }
+
+    fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<EventStream, ModelError>> {
+        let caller = Arc::clone(&self.caller);
+        let model = self.model.clone();
+        let settings = self.settings;
+        async move { caller.call(&model, settings, request).await }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn provider(kind: ProviderKind, base_url: Option<&str>, key: Option<&str>) -> Result<Provider, ProviderError> {
+        let base_url = base_url.map(str::to_owned);
+        let api_key = key.map(SecretString::from);
+        Provider::new("p", ProviderConfig { base_url, api_key, ..ProviderConfig::new(kind) })
+    }
+
+    #[test]
+    fn addresses_get_their_usual_path() {
+        for (kind, base, expected) in [
+            (ProviderKind::OpenAi, None, "https://api.openai.com/v1/chat/completions"),
+            (ProviderKind::OpenAi, Some("http://127.0.0.1:1"), "http://127.0.0.1:1/v1/chat/completions"),
+            (ProviderKind::OpenAi, Some("http://127.0.0.1:1/api/v3/"), "http://127.0.0.1:1/api/v3/chat/completions"),
+            (ProviderKind::Anthropic, None, "https://api.anthropic.com/v1/messages"),
+            (ProviderKind::Anthropic, Some("http://127.0.0.1:1/v1"), "http://127.0.0.1:1/v1/messages"),
+            (
+                ProviderKind::Gemini,
+                None,
+                "https://generativelanguage.googleapis.com/v1beta/models/a%2Fb:streamGenerateContent?alt=sse",
+            ),
+            (ProviderKind::Ollama, None, "http://127.0.0.1:11434/api/chat"),
+            (ProviderKind::Ollama, Some("http://127.0.0.1:1/"), "http://127.0.0.1:1/api/chat"),
+        ] {
+            let provider = provider(kind, base, Some("key")).unwrap();
+            let caller = provider.caller.unwrap();
+            assert_eq!(caller.wire.url(&caller.base, "a/b").as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_without_showing_secrets() {
+        for (kind, base, key, expected) in [
+            (
+                ProviderKind::OpenAi,
+                None,
+                None,
+                "provider \"p\" needs an api_key, or the base_url of a server that needs none",
+            ),
+            (
+                ProviderKind::OpenAi,
+                Some("ftp://x"),
+                None,
+                "base_url \"ftp://x\" of provider \"p\" cannot be used: it must begin with http:// or https://",
+            ),
+            (
+                ProviderKind::Gemini,
+                Some("http://u:hunter2@x/"),
+                None,
+                "base_url \"\" of provider \"p\" cannot be used: it must not hold a user name or password; use api_key",
+            ),
+            (
+                ProviderKind::Anthropic,
+                None,
+                Some("hunter2\n"),
+                "the api_key of provider \"p\" holds characters that no HTTP header can; check it for line breaks",
+            ),
+        ] {
+            let error = provider(kind, base, key).unwrap_err().to_string();
+            assert_eq!(error, expected);
+        }
+        let shown = format!("{:?}", provider(ProviderKind::OpenAi, None, Some("hunter2")).unwrap());
+        assert_eq!(shown, r#"Provider { name: "p", kind: OpenAi, base: Some("https://api.openai.com/v1") }"#);
+        let config = ProviderConfig { api_key: Some("hunter2".into()), ..ProviderConfig::new(ProviderKind::OpenAi) };
+        assert!(!format!("{config:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn models_are_named_and_know_their_window() {
+        let openai = provider(ProviderKind::OpenAi, None, Some("key")).unwrap();
+        assert_eq!(openai.model("gpt-4o").name(), "p/gpt-4o");
+        assert_eq!(openai.model("gpt-4o").context_window(), Some(128_000));
+        assert_eq!(openai.model("something").context_window(), None);
+        let configured = ProviderConfig { context_window: Some(4096), ..ProviderConfig::new(ProviderKind::Ollama) };
+        assert_eq!(Provider::new("o", configured).unwrap().model("qwen3").context_window(), Some(4096));
+        let demo = provider(ProviderKind::Demo, None, None).unwrap();
+        assert_eq!(demo.model("assistant").name(), "p/assistant");
+        assert_eq!(demo.model("assistant").context_window(), Some(32_768));
+        for kind in ProviderKind::ALL {
+            assert_eq!(kind.as_str().parse(), Ok(kind));
+            assert_eq!(serde_json::from_value::<ProviderKind>(kind.as_str().into()).unwrap(), kind);
+        }
+        assert!("openia".parse::<ProviderKind>().is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! Answers: one record a line; the last one is `done`.
+
+use everturn_core::{Json, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    model::ModelFinish,
+    provider::{
+        answer::{Answer, Decoder},
+        failure::{Fault, Report},
+    },
+};
+
+#[derive(Deserialize)]
+struct Record {
+    message: Option<Message>,
+    #[serde(default)]
+    done: bool,
+    done_reason: Option<String>,
+    prompt_eval_count: Option<u64>,
+    eval_count: Option<u64>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Option<String>,
+    thinking: Option<String>,
+    tool_calls: Option<Vec<ToolCall>>,
+}
+
+#[derive(Deserialize)]
+struct ToolCall {
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: String,
+    arguments: Option<Json>,
+}
+
+/// Reads one answer. Every record stands by itself.
+pub(super) struct Lines;
+
+impl Decoder for Lines {
+    fn frame(&mut self, frame: &str, answer: &mut Answer) -> Result<(), Fault> {
+        let record: Record = serde_json::from_str(frame).map_err(|_| Fault::nonsense(frame))?;
+        if let Some(error) = record.error {
+            return Err(Fault::Reported(Report::from_json(&error)));
+        }
+        if let Some(message) = record.message {
+            answer.thinking(message.thinking.unwrap_or_default());
+            answer.text(message.content.unwrap_or_default());
+            for ToolCall { function } in message.tool_calls.unwrap_or_default() {
+                answer.whole_call(function.name, function.arguments.as_ref().map_or("{}", Json::as_str))?;
+            }
+        }
+        if record.done {
+            // A prompt that was served from the cache is not counted.
+            if record.prompt_eval_count.is_some() || record.eval_count.is_some() {
+                answer.usage(Usage {
+                    input: record.prompt_eval_count.unwrap_or(0),
+                    output: record.eval_count.unwrap_or(0),
+                });
+            }
+            answer.finish(match record.done_reason.as_deref() {
+                Some("length") => ModelFinish::MaxTokens,
+                Some(_) | None => ModelFinish::Stop,
+            });
+            answer.end();
+        }
+        Ok(())
+    }
+}

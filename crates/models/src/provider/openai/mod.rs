@@ -1,0 +1,52 @@
+//! OpenAI's chat completions, as OpenAI and many other servers speak them: vLLM, llama.cpp, OpenRouter and so on.
+
+mod decode;
+mod request;
+
+use http::{HeaderMap, header::InvalidHeaderValue};
+use reqwest::Url;
+use secrecy::SecretString;
+
+use super::{
+    answer::Decoder,
+    frames::Framing,
+    wire::{Settings, Wire, bearer, below},
+};
+use crate::model::ModelRequest;
+
+/// The wire.
+pub(super) struct OpenAi;
+
+impl Wire for OpenAi {
+    fn default_base(&self) -> &'static str {
+        "https://api.openai.com/v1"
+    }
+
+    fn default_path(&self) -> &'static str {
+        "/v1"
+    }
+
+    fn needs_key(&self) -> bool {
+        true
+    }
+
+    fn url(&self, base: &Url, _model: &str) -> Url {
+        below(base, "/chat/completions")
+    }
+
+    fn headers(&self, key: Option<&SecretString>) -> Result<HeaderMap, InvalidHeaderValue> {
+        bearer(key)
+    }
+
+    fn body(&self, model: &str, settings: Settings, request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
+        request::body(model, settings, request)
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Events
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(decode::Chunks::default())
+    }
+}

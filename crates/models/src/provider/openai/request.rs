@@ -1,0 +1,159 @@
+//! Requests. Reasoning is not sent back: the wire has no agreed place for it.
+
+use everturn_core::{Json, ToolSpec, ToolUse};
+use serde::Serialize;
+
+use crate::{
+    model::ModelRequest,
+    provider::{
+        history::{self, Entry, Part, ResultImages},
+        wire::Settings,
+    },
+};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<Message<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum Message<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: UserContent<'a>,
+    },
+    Assistant {
+        content: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ToolCall<'a>>,
+    },
+    Tool {
+        tool_call_id: &'a str,
+        content: String,
+    },
+}
+
+/// Plain text where there is nothing else: simple servers take no parts.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum UserContent<'a> {
+    Text(String),
+    Parts(Vec<UserPart<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum UserPart<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl<'a> },
+}
+
+#[derive(Serialize)]
+struct ImageUrl<'a> {
+    url: &'a str,
+}
+
+#[derive(Serialize)]
+struct ToolCall<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Declaration<'a>,
+}
+
+#[derive(Serialize)]
+struct Declaration<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Json,
+}
+
+pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
+    let system = history::system(request);
+    let mut messages = Vec::new();
+    if !system.is_empty() {
+        messages.push(Message::System { content: &system });
+    }
+    for entry in history::entries(&request.messages, ResultImages::FromUser) {
+        match entry {
+            Entry::User(parts) => messages.push(Message::User { content: user_content(&parts) }),
+            Entry::Assistant { text, calls, .. } => messages.push(Message::Assistant {
+                content: (!text.is_empty()).then_some(text),
+                tool_calls: calls.into_iter().map(tool_call).collect(),
+            }),
+            Entry::Results(results) => messages.extend(
+                results.into_iter().map(|result| Message::Tool { tool_call_id: result.call_id, content: result.text }),
+            ),
+        }
+    }
+    // OpenAI's reasoning models take only the newer name, compatible servers often only the older.
+    let (max_tokens, max_completion_tokens) = match settings.is_official {
+        true => (None, request.max_output_tokens),
+        false => (request.max_output_tokens, None),
+    };
+    serde_json::to_vec(&Body {
+        model,
+        messages,
+        tools: request.tools.iter().map(tool).collect(),
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+        max_tokens,
+        max_completion_tokens,
+    })
+}
+
+fn user_content<'a>(parts: &[Part<'a>]) -> UserContent<'a> {
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text(text) => Some(*text),
+            Part::Image(_) => None,
+        })
+        .collect();
+    if texts.len() == parts.len() {
+        return UserContent::Text(texts.join("\n\n"));
+    }
+    let part = |part: &Part<'a>| match part {
+        Part::Text(text) => UserPart::Text { text },
+        Part::Image(url) => UserPart::ImageUrl { image_url: ImageUrl { url } },
+    };
+    UserContent::Parts(parts.iter().map(part).collect())
+}
+
+fn tool_call(call: &ToolUse) -> ToolCall<'_> {
+    let function = Function { name: &call.name, arguments: call.input.as_str() };
+    ToolCall { id: call.id.as_str(), r#type: "function", function }
+}
+
+fn tool(tool: &ToolSpec) -> Tool<'_> {
+    let function = Declaration { name: &tool.name, description: &tool.description, parameters: &tool.input_schema };
+    Tool { r#type: "function", function }
+}

@@ -1,0 +1,440 @@
+//! Answers of all wires, read from recordings: whole, split at every byte, cut at every byte, and odd ones.
+
+use bytes::Bytes;
+use expect_test::{Expect, expect};
+use futures_util::{FutureExt, StreamExt, stream};
+
+use super::{ProviderKind, call::AnswerStream, failure::Failures};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent};
+
+const RECORDINGS: [(ProviderKind, &str); 4] = [
+    (ProviderKind::OpenAi, include_str!("recordings/openai.sse")),
+    (ProviderKind::Anthropic, include_str!("recordings/anthropic.sse")),
+    (ProviderKind::Gemini, include_str!("recordings/gemini.sse")),
+    (ProviderKind::Ollama, include_str!("recordings/ollama.ndjson")),
+];
+
+type Item = Result<ModelEvent, ModelError>;
+
+/// What a wire makes of these chunks.
+fn read<'a>(kind: ProviderKind, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Item> {
+    let chunks: Vec<_> = chunks.into_iter().map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
+    let failures = Failures { provider: "test".into(), key: None };
+    let answer = AnswerStream::new(kind.wire().unwrap(), stream::iter(chunks).boxed(), failures);
+    answer.collect().now_or_never().unwrap()
+}
+
+fn show(items: &[Item]) -> String {
+    let line = |item: &Item| match item {
+        Ok(ModelEvent::ToolCallStarted { part, name }) => format!("call {part} starts: {name}"),
+        Ok(ModelEvent::ToolInputDelta { part, json }) => format!("call {part} input: {json}"),
+        Ok(ModelEvent::ToolCall { part, name, input }) => format!("call {part}: {name} {input:?}"),
+        Ok(ModelEvent::BadToolCall { part, name, input }) => format!("bad call {part}: {name} {input}"),
+        Ok(ModelEvent::Finished { finish, usage }) => {
+            format!("{finish:?} {}", usage.map_or("?".to_owned(), |usage| format!("{}+{}", usage.input, usage.output)))
+        }
+        Ok(event @ (ModelEvent::Text(_) | ModelEvent::Thinking(_) | ModelEvent::ThinkingSignature(_))) => {
+            format!("{event:?}")
+        }
+        Err(error) => format!("{:?}: {}", error.kind, error.message),
+    };
+    items.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn check(kind: ProviderKind, stream: &str, expect: Expect) {
+    expect.assert_eq(&show(&read(kind, [stream.as_bytes()])));
+}
+
+#[test]
+fn openai_recording() {
+    check(
+        ProviderKind::OpenAi,
+        RECORDINGS[0].1,
+        expect![[r#"
+        Thinking("The user wants ")
+        Thinking("two cities.")
+        Text("Grüße, ")
+        Text("東京")
+        call 0 starts: get_weather
+        call 0 input: {"location":
+        call 1 starts: clock
+        call 0 input: "Tokyo"}
+        call 0: get_weather {"location":"Tokyo"}
+        call 1: clock {}
+        Stop 12+34"#]],
+    );
+}
+
+#[test]
+fn anthropic_recording() {
+    check(
+        ProviderKind::Anthropic,
+        RECORDINGS[1].1,
+        expect![[r#"
+        Thinking("Two cities, ")
+        Thinking("hm.")
+        ThinkingSignature("anthropic:EqQB")
+        ThinkingSignature("anthropic:[{\"type\":\"thinking\",\"thinking\":\"Two cities, hm.\",\"signature\":\"EqQB\"},{\"type\":\"redacted_thinking\",\"data\":\"Emwk\"}]")
+        Text("Grüße, ")
+        Text("東京")
+        call 0 starts: get_weather
+        call 0 input: {"location":
+        call 0 input: "Tokyo"}
+        call 0: get_weather {"location":"Tokyo"}
+        call 1 starts: clock
+        call 1: clock {}
+        Stop 42+34"#]],
+    );
+}
+
+#[test]
+fn gemini_recording() {
+    check(
+        ProviderKind::Gemini,
+        RECORDINGS[2].1,
+        expect![[r#"
+        Thinking("Two cities, ")
+        Thinking("hm.")
+        Text("Grüße, ")
+        Text("東京")
+        call 0 starts: get_weather
+        call 0: get_weather {"location":"Tokyo"}
+        ThinkingSignature("gemini:{\"calls\":{\"0\":\"CiQB\"}}")
+        call 1 starts: clock
+        call 1: clock {}
+        Stop 12+34"#]],
+    );
+}
+
+#[test]
+fn ollama_recording() {
+    check(
+        ProviderKind::Ollama,
+        RECORDINGS[3].1,
+        expect![[r#"
+        Thinking("Two cities, ")
+        Thinking("hm.")
+        Text("Grüße, ")
+        Text("東京")
+        call 0 starts: get_weather
+        call 0: get_weather {"location":"Tokyo"}
+        call 1 starts: clock
+        call 1: clock {}
+        Stop 12+34"#]],
+    );
+}
+
+#[test]
+fn a_split_at_any_byte_changes_nothing() {
+    for (kind, recording) in RECORDINGS {
+        let bytes = recording.as_bytes();
+        let whole = read(kind, [bytes]);
+        assert_eq!(read(kind, bytes.chunks(1)), whole, "{kind}");
+        for at in 0..bytes.len() {
+            let (left, right) = bytes.split_at(at);
+            assert_eq!(read(kind, [left, right]), whole, "{kind} at {at}");
+        }
+        let windows = recording.replace('\n', "\r\n");
+        assert_eq!(read(kind, [windows.as_bytes()]), whole, "{kind}");
+    }
+}
+
+#[test]
+fn a_cut_at_any_byte_is_an_error_unless_the_model_had_stopped() {
+    for (kind, recording) in RECORDINGS {
+        let bytes = recording.as_bytes();
+        let whole = read(kind, [bytes]);
+        // The model has stopped once the frame with its reason is there.
+        let reason = match kind {
+            ProviderKind::OpenAi => "\"finish_reason\":\"tool_calls\"}]}",
+            ProviderKind::Anthropic => "\"output_tokens\":34}}",
+            ProviderKind::Gemini => "\"totalTokenCount\":46}}",
+            ProviderKind::Ollama => "\"eval_count\":34}",
+            ProviderKind::Demo => unreachable!(),
+        };
+        let stopped = recording.find(reason).unwrap() + reason.len();
+        for at in 0..bytes.len() {
+            let cut = read(kind, [&bytes[..at]]);
+            let (last, before) = cut.split_last().unwrap();
+            if at < stopped {
+                let Err(error) = last else { panic!("{kind} cut at {at} ended with {last:?}") };
+                assert_eq!(error.kind, ModelErrorKind::Unavailable, "{kind} at {at}");
+                assert_eq!(before, &whole[..before.len()], "{kind} at {at}");
+            } else {
+                assert!(matches!(last, Ok(ModelEvent::Finished { .. })), "{kind} at {at}: {last:?}");
+                assert_eq!(before, &whole[..whole.len() - 1], "{kind} at {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_at_all_is_a_cut() {
+    for (kind, _) in RECORDINGS {
+        assert_eq!(
+            show(&read(kind, [])),
+            "Unavailable: test closed the stream before its answer was complete",
+            "{kind}"
+        );
+    }
+}
+
+#[test]
+fn openai_finish_reasons() {
+    let stream = |reason: &str| {
+        format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"x\"}},\"finish_reason\":{reason}}}]}}\n\n")
+    };
+    check(
+        ProviderKind::OpenAi,
+        &stream("\"stop\""),
+        expect![[r#"
+        Text("x")
+        Stop ?"#]],
+    );
+    check(
+        ProviderKind::OpenAi,
+        &stream("\"length\""),
+        expect![[r#"
+        Text("x")
+        MaxTokens ?"#]],
+    );
+    check(
+        ProviderKind::OpenAi,
+        &stream("\"content_filter\""),
+        expect![[r#"
+        Text("x")
+        Refusal ?"#]],
+    );
+    check(
+        ProviderKind::OpenAi,
+        &stream("\"error\""),
+        expect![[r#"
+        Text("x")
+        Unavailable: test gave its answer up with an error of the model's host"#]],
+    );
+    check(
+        ProviderKind::OpenAi,
+        &stream("null"),
+        expect![[r#"
+        Text("x")
+        Unavailable: test closed the stream before its answer was complete"#]],
+    );
+    check(
+        ProviderKind::OpenAi,
+        &(stream("null") + "data: [DONE]\n\n"),
+        expect![[r#"
+        Text("x")
+        Stop ?"#]],
+    );
+}
+
+#[test]
+fn openai_oddities() {
+    // A refusal as text of its own.
+    check(
+        ProviderKind::OpenAi,
+        concat!(
+            "data: {\"choices\":[{\"delta\":{\"refusal\":\"I cannot.\"}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+        ),
+        expect![[r#"
+            Text("I cannot.")
+            Refusal ?"#]],
+    );
+    // Reasoning under OpenRouter's name, and under both names at once.
+    check(
+        ProviderKind::OpenAi,
+        concat!(
+            "data: {\"choices\":[{\"delta\":{\"reasoning\":\"a\",\"reasoning_details\":[{\"text\":\"a\"}]}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"reasoning\":\"b\",\"reasoning_content\":\"b\"}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"thinking\",\"thinking\":[{\"text\":\"c\"}]},{\"text\":\"d\"}]}}]}\n\n",
+            "data: [DONE]\n\n",
+        ),
+        expect![[r#"
+            Thinking("a")
+            Thinking("b")
+            Thinking("c")
+            Text("d")
+            Stop ?"#]],
+    );
+    // Whole calls without an index, with an object for input; and calls that are all number 0.
+    check(
+        ProviderKind::OpenAi,
+        concat!(
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"name\":\"a\",\"arguments\":{\"x\":1}}},",
+            "{\"function\":{\"name\":\"a\",\"arguments\":\"{}\"}}]}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"1\",\"function\":{\"name\":\"b\",\"arguments\":\"{}\"}}]}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"2\",\"function\":{\"name\":\"b\",\"arguments\":\"{}\"}}]}}]}\n\n",
+            "data: [DONE]\n\n",
+        ),
+        expect![[r#"
+            call 0 starts: a
+            call 0 input: {"x":1}
+            call 1 starts: a
+            call 1 input: {}
+            call 2 starts: b
+            call 2 input: {}
+            call 3 starts: b
+            call 3 input: {}
+            call 0: a {"x":1}
+            call 1: a {}
+            call 2: b {}
+            call 3: b {}
+            Stop ?"#]],
+    );
+    // Input that is no object, cut by the cap on tokens.
+    check(
+        ProviderKind::OpenAi,
+        concat!(
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"1\",\"function\":{\"name\":\"a\",\"arguments\":\"{\\\"x\\\":\"}},",
+            "{\"index\":1,\"id\":\"2\",\"function\":{\"name\":\"b\",\"arguments\":\"[1]\"}}]},\"finish_reason\":\"length\"}]}\n\n",
+            "data: [DONE]\n\n",
+        ),
+        expect![[r#"
+            call 0 starts: a
+            call 0 input: {"x":
+            call 1 starts: b
+            call 1 input: [1]
+            bad call 0: a {"x":
+            bad call 1: b [1]
+            MaxTokens ?"#]],
+    );
+    check(
+        ProviderKind::OpenAi,
+        "data: {\"error\":{\"message\":\"Provider returned error\",\"code\":502}}\n\n",
+        expect!["Unavailable: test reports: Provider returned error"],
+    );
+    // Errors of older vLLM, and an end before the beginning.
+    check(
+        ProviderKind::OpenAi,
+        concat!(
+            "data: {\"object\":\"error\",\"message\":\"This model's maximum context length is 8 tokens\",\"code\":400}\n\n",
+            "data: [DONE]\n\n",
+        ),
+        expect!["ContextOverflow: test reports: This model's maximum context length is 8 tokens"],
+    );
+    check(
+        ProviderKind::OpenAi,
+        "data: [DONE]\n\n",
+        expect!["Unavailable: test gave its answer up with [DONE] before it said anything"],
+    );
+    check(
+        ProviderKind::OpenAi,
+        "data: <html>\n\n",
+        expect!["Unavailable: test sent what is no part of an answer: <html>"],
+    );
+    check(
+        ProviderKind::OpenAi,
+        "data: {\"choices\":7}\n\n",
+        expect![[r#"Unavailable: test sent what is no part of an answer: {"choices":7}"#]],
+    );
+}
+
+#[test]
+fn anthropic_endings() {
+    let stream = |reason: &str| {
+        format!(
+            "data: {{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"{reason}\"}}}}\n\ndata: {{\"type\":\"message_stop\"}}\n\n"
+        )
+    };
+    check(ProviderKind::Anthropic, &stream("end_turn"), expect!["Stop ?"]);
+    check(ProviderKind::Anthropic, &stream("max_tokens"), expect!["MaxTokens ?"]);
+    check(ProviderKind::Anthropic, &stream("refusal"), expect!["Refusal ?"]);
+    check(
+        ProviderKind::Anthropic,
+        "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
+        expect!["Unavailable: test reports: Overloaded"],
+    );
+    // Input that comes whole with the block, and a block of a kind we do not know.
+    check(
+        ProviderKind::Anthropic,
+        &(concat!(
+            "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"server_tool_use\",\"name\":\"web\"}}\n\n",
+            "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}\n\n",
+            "data: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
+            "data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"a\",\"input\":{\"x\":1}}}\n\n",
+            "data: {\"type\":\"content_block_stop\",\"index\":1}\n\n",
+        )
+        .to_owned()
+            + &stream("tool_use")),
+        expect![[r#"
+            call 0 starts: a
+            call 0 input: {"x":1}
+            call 0: a {"x":1}
+            Stop ?"#]],
+    );
+}
+
+#[test]
+fn gemini_endings() {
+    let stream = |reason: &str| {
+        format!(
+            "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"x\"}}]}},\"finishReason\":\"{reason}\"}}]}}\n\n"
+        )
+    };
+    check(
+        ProviderKind::Gemini,
+        &stream("MAX_TOKENS"),
+        expect![[r#"
+        Text("x")
+        MaxTokens ?"#]],
+    );
+    check(
+        ProviderKind::Gemini,
+        &stream("SAFETY"),
+        expect![[r#"
+        Text("x")
+        Refusal ?"#]],
+    );
+    check(
+        ProviderKind::Gemini,
+        &stream("MALFORMED_FUNCTION_CALL"),
+        expect![[r#"
+        Text("x")
+        Unavailable: test gave its answer up with MALFORMED_FUNCTION_CALL"#]],
+    );
+    check(ProviderKind::Gemini, "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n", expect!["Refusal ?"]);
+    check(
+        ProviderKind::Gemini,
+        "data: {\"error\":{\"code\":503,\"message\":\"The model is overloaded.\",\"status\":\"UNAVAILABLE\"}}\n\n",
+        expect!["Unavailable: test reports: The model is overloaded."],
+    );
+}
+
+#[test]
+fn ollama_endings() {
+    check(
+        ProviderKind::Ollama,
+        "{\"message\":{\"content\":\"x\"},\"done\":true,\"done_reason\":\"length\"}\n",
+        expect![[r#"
+            Text("x")
+            MaxTokens ?"#]],
+    );
+    check(
+        ProviderKind::Ollama,
+        "{\"message\":{\"content\":\"x\"},\"done\":false}\n{\"error\":\"model runner has unexpectedly stopped\"}\n",
+        expect![[r#"
+            Text("x")
+            Unavailable: test reports: model runner has unexpectedly stopped"#]],
+    );
+}
+
+#[test]
+fn what_an_answer_holds_is_bounded() {
+    let call = |index: usize, input: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":{index},\"id\":\"{index}\",\"function\":{{\"name\":\"a\",\"arguments\":\"{input}\"}}}}]}}}}]}}\n\n"
+        )
+    };
+    let last = |stream: String| show(&read(ProviderKind::OpenAi, [stream.as_bytes()]).split_off(1)[..]);
+    let input = call(0, &"1".repeat(1000)).repeat(1100);
+    assert!(last(input).ends_with("Rejected: test sent more than 1048576 bytes of tool input in one answer"));
+    let calls: String = (0..200).map(|index| call(index, "")).collect();
+    assert!(last(calls).ends_with("Rejected: test sent more than 128 tool calls in one answer"));
+    let frame = format!("data: [DONE\n\ndata: {}", "1".repeat(9 * 1024 * 1024));
+    let items = read(ProviderKind::OpenAi, [frame.as_bytes()]);
+    assert_eq!(show(&items), "Unavailable: test sent what is no part of an answer: [DONE");
+    let frame = "1".repeat(9 * 1024 * 1024);
+    let items = read(ProviderKind::Ollama, [frame.as_bytes()]);
+    assert_eq!(show(&items), "Rejected: test sent a single event of more than 8388608 bytes");
+}

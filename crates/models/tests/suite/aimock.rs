@@ -1,0 +1,326 @@
+//! All wires against a mock that others wrote from the providers' documents.
+
+use everturn_core::{CallId, Content, Json, Message, ToolUse};
+use everturn_models::{ModelRequest, ProviderKind};
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use super::{peers::AiMock, transcript::answer};
+
+const WIRES: [ProviderKind; 4] =
+    [ProviderKind::OpenAi, ProviderKind::Anthropic, ProviderKind::Gemini, ProviderKind::Ollama];
+
+fn request(text: &str) -> ModelRequest {
+    ModelRequest { messages: [Message::user(text)].into(), ..ModelRequest::default() }
+}
+
+/// What each wire makes of the same response.
+async fn check(model: &str, response: Value, options: Value, expect: Expect) {
+    let mock = AiMock::new(model, response, options).await;
+    let mut shown = String::new();
+    for kind in WIRES {
+        let answer = answer(&*mock.model(kind), request("hello")).await;
+        shown.push_str(&format!("## {kind}\n{answer}\n"));
+    }
+    expect.assert_eq(&shown);
+}
+
+#[tokio::test]
+async fn text_and_usage() {
+    let usage = json!({
+        "prompt_tokens": 7, "completion_tokens": 3, "input_tokens": 7, "output_tokens": 3,
+        "promptTokenCount": 7, "candidatesTokenCount": 3,
+    });
+    let response = json!({"content": "Hello, wörld. How are you?", "usage": usage});
+    check(
+        "text",
+        response,
+        json!({"chunkSize": 10}),
+        expect![[r#"
+            ## openai
+            text: Hello, wör|ld. How ar|e you?
+            finished: Stop 7+3
+            ## anthropic
+            text: Hello, wör|ld. How ar|e you?
+            finished: Stop 7+3
+            ## gemini
+            text: Hello, wör|ld. How ar|e you?
+            finished: Stop 7+3
+            ## ollama
+            text: Hello, wör|ld. How ar|e you?
+            finished: Stop ?
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn thinking_text_and_calls() {
+    let calls = json!([
+        {"name": "get_weather", "arguments": "{\"location\":\"Tokyo\"}"},
+        {"name": "clock", "arguments": "{}"},
+    ]);
+    let response = json!({
+        "content": "Let me look.", "reasoning": "Two cities, hm.", "reasoningSignature": "c2ln", "toolCalls": calls,
+    });
+    // The mock sends the reasoning of Ollama's models under a name that Ollama does not have.
+    check(
+        "calls",
+        response,
+        json!({"chunkSize": 8}),
+        expect![[r###"
+            ## openai
+            thinking: Two citi|es, hm.
+            text: Let me l|ook.
+            call 0 started: get_weather
+            call 0 input: {"locati|on":"Tok|yo"}
+            call 1 started: clock
+            call 1 input: {}
+            call 0: get_weather {"location":"Tokyo"}
+            call 1: clock {}
+            finished: Stop 2+13
+            ## anthropic
+            thinking: Two citi|es, hm.
+            signature: anthropic:c2ln
+            text: Let me l|ook.
+            call 0 started: get_weather
+            call 0 input: {"locati|on":"Tok|yo"}
+            call 0: get_weather {"location":"Tokyo"}
+            call 1 started: clock
+            call 1 input: {}
+            call 1: clock {}
+            finished: Stop ?
+            ## gemini
+            thinking: Two citi|es, hm.
+            text: Let me l|ook.
+            call 0 started: get_weather
+            call 0: get_weather {"location":"Tokyo"}
+            call 1 started: clock
+            call 1: clock {}
+            finished: Stop ?
+            ## ollama
+            text: Let me l|ook.
+            call 0 started: get_weather
+            call 0: get_weather {"location":"Tokyo"}
+            call 1 started: clock
+            call 1: clock {}
+            finished: Stop ?
+        "###]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn finish_reasons() {
+    // The mock always has Ollama stop of itself.
+    for (kind, reason, expected) in [
+        (ProviderKind::OpenAi, "stop", "Stop"),
+        (ProviderKind::OpenAi, "length", "MaxTokens"),
+        (ProviderKind::OpenAi, "content_filter", "Refusal"),
+        (ProviderKind::Anthropic, "stop", "Stop"),
+        (ProviderKind::Anthropic, "length", "MaxTokens"),
+        (ProviderKind::Anthropic, "refusal", "Refusal"),
+        (ProviderKind::Gemini, "stop", "Stop"),
+        (ProviderKind::Gemini, "length", "MaxTokens"),
+        (ProviderKind::Gemini, "content_filter", "Refusal"),
+        (ProviderKind::Ollama, "stop", "Stop"),
+    ] {
+        let response = json!({"content": "I would", "finishReason": reason});
+        let mock = AiMock::new(&format!("finish-{kind}-{reason}"), response, json!({})).await;
+        let shown = answer(&*mock.model(kind), request("hello")).await;
+        assert!(shown.starts_with(&format!("text: I would\nfinished: {expected} ")), "{kind} {reason}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_cut_stream_is_an_error() {
+    let options = json!({"chunkSize": 4, "truncateAfterChunks": 4, "latency": 5});
+    check(
+        "cut",
+        json!({"content": "one two three four five six seven"}),
+        options,
+        expect![[r#"
+        ## openai
+        text: one |two 
+        error: Unavailable: openai broke off in the middle of its answer: unexpected EOF during chunk size line
+        ## anthropic
+        text: one 
+        error: Unavailable: anthropic broke off in the middle of its answer: unexpected EOF during chunk size line
+        ## gemini
+        text: one |two |thre
+        error: Unavailable: gemini broke off in the middle of its answer: unexpected EOF during chunk size line
+        ## ollama
+        text: one |two |thre
+        error: Unavailable: ollama broke off in the middle of its answer: unexpected EOF during chunk size line
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn errors() {
+    let error = |message: &str, kind: &str, code: &str, status: u16| json!({"error": {"message": message, "type": kind, "code": code}, "status": status, "retryAfter": 7});
+    for (model, response, expect) in [
+        (
+            "limit",
+            error("Slow down", "rate_limit_error", "rate_limit_exceeded", 429),
+            expect![[r#"
+            ## openai
+            RateLimited: openai answered 429: Slow down, retry after 7s
+            ## anthropic
+            RateLimited: anthropic answered 429: Slow down, retry after 7s
+            ## gemini
+            RateLimited: gemini answered 429: Slow down, retry after 7s
+            ## ollama
+            RateLimited: ollama answered 429: Slow down, retry after 7s
+        "#]],
+        ),
+        (
+            "key",
+            error("Bad key test-key", "authentication_error", "invalid_api_key", 401),
+            expect![[r#"
+            ## openai
+            Rejected: openai answered 401: Bad key [key]
+            ## anthropic
+            Rejected: anthropic answered 401: Bad key [key]
+            ## gemini
+            Rejected: gemini answered 401: Bad key [key]
+            ## ollama
+            Rejected: ollama answered 401: Bad key [key]
+        "#]],
+        ),
+        (
+            "missing",
+            error("No such model", "not_found_error", "model_not_found", 404),
+            expect![[r#"
+            ## openai
+            Rejected: openai answered 404: No such model
+            ## anthropic
+            Rejected: anthropic answered 404: No such model
+            ## gemini
+            Rejected: gemini answered 404: No such model
+            ## ollama
+            Rejected: ollama answered 404: No such model
+        "#]],
+        ),
+        (
+            "overflow",
+            error("prompt is too long: 9 > 8", "invalid_request_error", "context_length_exceeded", 400),
+            expect![[r#"
+                ## openai
+                ContextOverflow: openai answered 400: prompt is too long: 9 > 8
+                ## anthropic
+                ContextOverflow: anthropic answered 400: prompt is too long: 9 > 8
+                ## gemini
+                ContextOverflow: gemini answered 400: prompt is too long: 9 > 8
+                ## ollama
+                ContextOverflow: ollama answered 400: prompt is too long: 9 > 8
+            "#]],
+        ),
+        (
+            "down",
+            error("Overloaded", "overloaded_error", "overloaded", 503),
+            expect![[r#"
+            ## openai
+            Unavailable: openai answered 503: Overloaded
+            ## anthropic
+            Unavailable: anthropic answered 503: Overloaded
+            ## gemini
+            Unavailable: gemini answered 503: Overloaded
+            ## ollama
+            Unavailable: ollama answered 503: Overloaded
+        "#]],
+        ),
+    ] {
+        check(model, response, json!({}), expect).await;
+    }
+}
+
+#[tokio::test]
+async fn the_mock_understands_our_history() {
+    let call = ToolUse {
+        id: CallId::new("call_1"),
+        name: "get_weather".into(),
+        input: Json::parse(r#"{"location":"Tokyo"}"#).unwrap(),
+    };
+    let request = ModelRequest {
+        system: "Be brief.".into(),
+        messages: [
+            Message::user("weather?"),
+            Message::Assistant { content: Content::answer(String::new(), None, "Let me look.".into(), vec![call]) },
+            Message::tool(CallId::new("call_1"), "sunny"),
+            Message::assistant("It is sunny."),
+            Message::user("thanks"),
+        ]
+        .into(),
+        max_output_tokens: Some(99),
+        ..ModelRequest::default()
+    };
+    let mock = AiMock::new("history", json!({"content": "ok"}), json!({})).await;
+    for kind in WIRES {
+        answer(&*mock.model(kind), request.clone()).await;
+    }
+    let mut shown = String::new();
+    for entry in mock.journal().await {
+        shown.push_str(&format!("## {}\n", entry["path"].as_str().unwrap()));
+        for message in entry["body"]["messages"].as_array().unwrap() {
+            shown.push_str(&format!("{message}\n"));
+        }
+    }
+    expect![[r###"
+        ## /v1/chat/completions
+        {"content":"Be brief.","role":"system"}
+        {"content":"weather?","role":"user"}
+        {"content":"Let me look.","role":"assistant","tool_calls":[{"function":{"arguments":"{\"location\":\"Tokyo\"}","name":"get_weather"},"id":"call_1","type":"function"}]}
+        {"content":"sunny","role":"tool","tool_call_id":"call_1"}
+        {"content":"It is sunny.","role":"assistant"}
+        {"content":"thanks","role":"user"}
+        ## /v1/messages
+        {"content":"Be brief.","role":"system"}
+        {"content":"weather?","role":"user"}
+        {"content":"Let me look.","role":"assistant","tool_calls":[{"function":{"arguments":"{\"location\":\"Tokyo\"}","name":"get_weather"},"id":"call_1","type":"function"}]}
+        {"content":"sunny","role":"tool","tool_call_id":"call_1"}
+        {"content":"It is sunny.","role":"assistant"}
+        {"content":"thanks","role":"user"}
+        ## /v1beta/models/history:streamGenerateContent?alt=sse
+        {"content":"Be brief.","role":"system"}
+        {"content":"weather?","role":"user"}
+        {"content":"Let me look.","role":"assistant","tool_calls":[{"function":{"arguments":"{\"location\":\"Tokyo\"}","name":"get_weather"},"id":"call_1","type":"function"}]}
+        {"content":"{\"output\":\"sunny\"}","role":"tool","tool_call_id":"call_1"}
+        {"content":"It is sunny.","role":"assistant"}
+        {"content":"thanks","role":"user"}
+        ## /api/chat
+        {"content":"Be brief.","role":"system"}
+        {"content":"weather?","role":"user"}
+        {"content":"Let me look.","role":"assistant","tool_calls":[{"function":{"arguments":"{\"location\":\"Tokyo\"}","name":"get_weather"},"id":"call_0","type":"function"}]}
+        {"content":"sunny","role":"tool"}
+        {"content":"It is sunny.","role":"assistant"}
+        {"content":"thanks","role":"user"}
+    "###]].assert_eq(&shown);
+}
+
+#[tokio::test]
+async fn keys_go_where_each_provider_wants_them() {
+    let mock = AiMock::new("headers", json!({"content": "ok"}), json!({})).await;
+    for kind in WIRES {
+        answer(&*mock.model(kind), request("hello")).await;
+    }
+    let mut shown = String::new();
+    for entry in mock.journal().await {
+        let headers = &entry["headers"];
+        let path = entry["path"].as_str().unwrap();
+        for name in ["authorization", "x-api-key", "anthropic-version", "x-goog-api-key"] {
+            if let Some(value) = headers[name].as_str() {
+                shown.push_str(&format!("{path} {name}: {value}\n"));
+            }
+        }
+    }
+    expect![[r#"
+        /v1/chat/completions authorization: [REDACTED]
+        /v1/messages x-api-key: [REDACTED]
+        /v1/messages anthropic-version: 2023-06-01
+        /v1beta/models/headers:streamGenerateContent?alt=sse x-goog-api-key: [REDACTED]
+        /api/chat authorization: [REDACTED]
+    "#]]
+    .assert_eq(&shown);
+}

@@ -1,0 +1,95 @@
+//! Other people's servers, started for these tests. Each ends when its standard input does: with this process.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::OnceLock,
+};
+
+use everturn_models::{Model, Provider, ProviderConfig, ProviderKind};
+use serde_json::{Value, json};
+
+/// A server that runs.
+pub(crate) struct Peer {
+    pub(crate) url: String,
+    child: Child,
+    stdin: Option<ChildStdin>,
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers")
+}
+
+/// Starts a server that prints its address as its first line.
+fn start(command: &mut Command) -> Peer {
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = child.unwrap_or_else(|error| panic!("failed to start {command:?}: {error}; is it installed?"));
+    let mut url = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let stdin = child.stdin.take();
+    assert!(url.starts_with("http://127.0.0.1:"), "{command:?} printed {url:?} instead of its address");
+    Peer { url: url.trim().to_owned(), child, stdin }
+}
+
+/// A real llama.cpp server.
+pub(crate) fn llama() -> Peer {
+    let folder = folder();
+    let python = folder.join(".venv/bin/python");
+    let install = "cd tests/peers && python3 -m venv .venv && .venv/bin/pip install --no-deps -r requirements.txt";
+    assert!(python.exists(), "llama.cpp is not installed; run: {install}");
+    start(Command::new(python).arg(folder.join("llama_server.py")))
+}
+
+/// The mock of the providers' wires. One for all tests of this process; each uses a model name of its own.
+pub(crate) struct AiMock {
+    url: String,
+    model: String,
+}
+
+impl AiMock {
+    /// The mock, which gives `response` whenever `model` is called. `options` are those of its fixtures.
+    pub(crate) async fn new(model: &str, response: Value, options: Value) -> Self {
+        static SERVER: OnceLock<Peer> = OnceLock::new();
+        let server = SERVER.get_or_init(|| {
+            let folder = folder();
+            let installed = folder.join("node_modules/@copilotkit/aimock").exists();
+            assert!(installed, "aimock is not installed; with Node.js 20 or later run: cd tests/peers && npm ci");
+            start(Command::new("node").arg(folder.join("aimock.mjs")))
+        });
+        let mut fixture = json!({"match": {"model": model}, "response": response});
+        fixture.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+        let mock = Self { url: server.url.clone(), model: model.to_owned() };
+        let added = mock.control("fixtures").json(&json!({"fixtures": [fixture]})).send().await.unwrap();
+        assert!(added.status().is_success(), "{}", added.text().await.unwrap());
+        mock
+    }
+
+    fn control(&self, what: &str) -> reqwest::RequestBuilder {
+        reqwest::Client::new().post(format!("{}/__aimock/{what}", self.url))
+    }
+
+    /// The model, through one of our wires.
+    pub(crate) fn model(&self, kind: ProviderKind) -> std::sync::Arc<dyn Model> {
+        let config = ProviderConfig {
+            base_url: Some(self.url.clone()),
+            api_key: Some("test-key".into()),
+            ..ProviderConfig::new(kind)
+        };
+        Provider::new(kind.as_str(), config).unwrap().model(&self.model)
+    }
+
+    /// The calls of this model, as the mock understood them: translated into OpenAI's form, oldest first.
+    pub(crate) async fn journal(&self) -> Vec<Value> {
+        let url = format!("{}/__aimock/journal", self.url);
+        let entries: Vec<Value> = reqwest::get(url).await.unwrap().json().await.unwrap();
+        entries.into_iter().filter(|entry| entry["body"]["model"] == self.model.as_str()).collect()
+    }
+}

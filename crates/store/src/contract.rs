@@ -1,0 +1,86 @@
+//! The contract of [`Store`] as tests: one function per rule.
+//!
+//! An implementation gives a [`Harness`] and runs all of them by [`store_contract!`](crate::store_contract).
+
+mod commands;
+pub(crate) mod fixture;
+mod reads;
+mod recovery;
+mod sessions;
+mod versus_model;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+pub use self::{commands::*, reads::*, recovery::*, sessions::*, versus_model::*};
+use crate::Store;
+
+/// A place where a store can be opened again and again.
+pub trait Harness: Send + Sync {
+    /// Opens the store: an empty one the first time, what was committed to it afterwards. All handles of the former
+    /// opening have been dropped.
+    fn open(&self) -> BoxFuture<'_, Arc<dyn Store>>;
+}
+
+/// Makes a test of every rule. The argument is an expression that gives a [`Harness`](crate::contract::Harness) of its
+/// own each time; the crate that calls it depends on `tokio` with `macros` and `rt-multi-thread`.
+#[macro_export]
+macro_rules! store_contract {
+    ($harness:expr) => {
+        $crate::store_contract! { @rules $harness;
+            commands_see_those_before_them
+            refusals_do_not_hinder_others
+            an_empty_batch_is_fine
+            creating_again_is_recognised
+            beginning_again_is_recognised
+            appending_again_is_recognised
+            resting_again_is_recognised
+            resuming_again_is_recognised
+            deleting_again_is_recognised
+            a_whole_batch_again_has_no_second_effect
+            two_who_resume_at_once_are_told_apart
+            a_session_is_begun_once
+            a_turn_belongs_to_one_session
+            stale_versions_are_refused
+            one_turn_at_a_time
+            appends_must_follow_the_log
+            appends_need_the_epoch
+            nothing_is_appended_to_a_resting_turn
+            a_new_turn_takes_the_place_of_a_waiting_one
+            a_waiting_turn_goes_on
+            usage_is_counted_once
+            settings_change_with_commands
+            reads_go_on_from_every_seq
+            reads_are_bounded
+            large_logs_are_read_in_pages
+            unknown_events_survive
+            reads_are_gap_free_while_the_turn_comes_to_rest
+            heads_are_those_of_the_last_commit
+            what_does_not_exist_is_not_found
+            tenants_do_not_see_each_other
+            what_was_deleted_is_gone
+            a_running_turn_can_be_deleted
+            pages_hold_under_inserts_and_deletes
+            positions_are_not_given_twice
+            commits_survive_a_restart
+            running_turns_survive_a_restart
+            claims_fence_the_former_owner
+            claims_are_limited_and_oldest_first
+            resting_turns_are_not_claimed
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn random_commands_agree_with_the_model() {
+            $crate::contract::random_commands_agree_with_the_model(|| $harness).await;
+        }
+    };
+    (@rules $harness:expr; $($rule:ident)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $rule() {
+                $crate::contract::$rule(&$harness).await;
+            }
+        )*
+    };
+}

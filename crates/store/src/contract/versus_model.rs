@@ -1,0 +1,163 @@
+//! Random commands against a store and the model give the same verdicts and the same reads.
+
+use std::sync::Arc;
+
+use everturn_core::{SessionId, TurnId};
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+
+use super::{
+    Harness,
+    fixture::{Talk, append, append_rest, node, read_all, rest, segment, waiting},
+};
+use crate::{Command, NodeId, SimStore, Store, TurnStatus};
+
+/// Each seed gives one sequence of batches. A failure names the seed; `STORE_CONTRACT_SEED` runs that one alone.
+pub async fn random_commands_agree_with_the_model<H: Harness>(fresh: impl Fn() -> H) {
+    const SEEDS: u64 = 25;
+    let seeds = match std::env::var("STORE_CONTRACT_SEED") {
+        Ok(seed) => {
+            let seed = seed.parse().expect("STORE_CONTRACT_SEED is a number");
+            seed..seed + 1
+        }
+        Err(_) => 0..SEEDS,
+    };
+    for seed in seeds {
+        run(&fresh(), seed).await;
+    }
+}
+
+async fn run(harness: &impl Harness, seed: u64) {
+    let mut world = World::new(seed);
+    let model = SimStore::new();
+    let mut owner = 0;
+    let mut store = harness.open().await;
+    for round in 0..60 {
+        let place = format!("seed {seed}, round {round}");
+        match world.random.random_range(0..20) {
+            0 => {
+                drop(store);
+                store = harness.open().await;
+            }
+            1 => {
+                owner += 1;
+                let (node, limit) = (node(&format!("owner {owner}")), world.random.random_range(0..4));
+                let claimed = store.claim(&node, limit).await;
+                assert_eq!(claimed, model.claim(&node, limit).await, "{place}");
+                world.node = node;
+            }
+            _ => {
+                let batch = Arc::new(world.batch(&model).await);
+                let verdicts = store.commit(Arc::clone(&batch)).await;
+                let expected = model.commit(Arc::clone(&batch)).await;
+                assert_eq!(verdicts, expected, "{place}: {batch:#?}");
+            }
+        }
+        world.compare(&store, &model, &place).await;
+    }
+}
+
+/// A few names, so that commands meet each other.
+struct World {
+    random: StdRng,
+    talks: Vec<Talk>,
+    turns: Vec<TurnId>,
+    node: NodeId,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let names: Vec<SessionId> = (0..3).map(|_| SessionId::mint()).collect();
+        let owners = ["acme", "globex"];
+        let talks = owners
+            .into_iter()
+            .flat_map(|owner| names.iter().map(move |name| Talk { session: name.clone(), ..Talk::new(owner) }));
+        Self {
+            random: StdRng::seed_from_u64(seed),
+            talks: talks.collect(),
+            turns: (0..8).map(|_| TurnId::mint()).collect(),
+            node: node("owner 0"),
+        }
+    }
+
+    async fn batch(&mut self, model: &SimStore) -> Vec<Command> {
+        let mut batch: Vec<Command> = Vec::new();
+        for _ in 0..self.random.random_range(0..5) {
+            let command = match batch.choose(&mut self.random) {
+                Some(again) if self.random.random_ratio(1, 6) => again.clone(),
+                Some(_) | None => self.command(model).await,
+            };
+            batch.push(command);
+        }
+        batch
+    }
+
+    /// A command that is likely to be kept if it is the first of its batch, and sometimes is not.
+    async fn command(&mut self, model: &SimStore) -> Command {
+        let mut talk = self.talks.choose(&mut self.random).expect("a session").clone();
+        talk.node = self.node.clone();
+        let session = model.session(&talk.tenant, &talk.session).await.expect("a read");
+        let turns = model.turns(&talk.tenant, &talk.session).await.expect("a read");
+        let known = turns.last().map(|turn| (turn.id.clone(), turn.head, turn.status.clone()));
+        let any = self.turns.choose(&mut self.random).expect("a turn").clone();
+        let version = session.as_ref().map(|session| self.near(session.version));
+        let status = if self.random.random() { waiting() } else { TurnStatus::Ended };
+        let tokens = self.random.random_range(0..100);
+        let count = *[0, 1, 1, 2, 30].choose(&mut self.random).expect("a count");
+        if self.random.random_ratio(1, 25) {
+            return talk.delete();
+        }
+        match known {
+            _ if session.is_none() && self.random.random_ratio(1, 2) => talk.create(),
+            Some((turn, head, TurnStatus::Running)) => {
+                let epoch = self.random.random_range(1..4);
+                let events = segment(self.near(head + 1), count);
+                if self.random.random_ratio(1, 3) {
+                    append_rest(&turn, epoch, events, rest(status, tokens))
+                } else {
+                    append(&turn, epoch, events)
+                }
+            }
+            Some((turn, head, TurnStatus::Waiting(_))) => {
+                let events = segment(self.near(head + 1), count.max(1));
+                match self.random.random_range(0..4) {
+                    0 => talk.begin(&any, version, 1),
+                    1 => talk.replace(&any, version.unwrap_or(1), &turn, events),
+                    2 => append(&turn, 1, events),
+                    _ => talk.resume(&turn, version.unwrap_or(1), events),
+                }
+            }
+            Some((turn, head, TurnStatus::Ended)) if self.random.random_ratio(1, 5) => {
+                append_rest(&turn, 1, segment(self.near(head), count), rest(status, tokens))
+            }
+            Some(_) | None => talk.begin(&any, version, count.max(1)),
+        }
+    }
+
+    /// The number itself, or, rarely, one beside it.
+    fn near(&mut self, number: u64) -> u64 {
+        match self.random.random_range(0..12) {
+            0 => number + 1,
+            1 => number.saturating_sub(1).max(1),
+            _ => number,
+        }
+    }
+
+    async fn compare(&self, store: &Arc<dyn Store>, model: &SimStore, place: &str) {
+        let sim: Arc<dyn Store> = Arc::new(model.clone());
+        for talk in &self.talks {
+            let (tenant, session) = (&talk.tenant, &talk.session);
+            assert_eq!(store.session(tenant, session).await, sim.session(tenant, session).await, "{place}");
+            assert_eq!(store.turns(tenant, session).await, sim.turns(tenant, session).await, "{place}");
+            let listed = store.sessions(tenant, None, 10).await.expect("a list");
+            let expected = sim.sessions(tenant, None, 10).await.expect("a list");
+            assert!(listed.iter().map(|row| &row.session).eq(expected.iter().map(|row| &row.session)), "{place}");
+            for turn in &self.turns {
+                let found = store.turn(tenant, session, turn).await;
+                assert_eq!(found, sim.turn(tenant, session, turn).await, "{place}");
+            }
+        }
+        for turn in &self.turns {
+            assert_eq!(read_all(store, turn, 200).await, read_all(&sim, turn, 1 << 20).await, "{place}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A store in memory that fails when it is told to, for tests of what is built on a store.
+//!
+//! It keeps the contract, and is simple enough to be right by inspection: the contract suite also takes it as the model
+//! that other stores are compared with.
+
+mod faults;
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use everturn_core::{Segment, SessionId, TenantId, TurnId};
+use futures_util::{FutureExt, future::BoxFuture};
+
+use self::faults::Switches;
+pub use self::faults::{Fault, Faults};
+use self::state::State;
+use crate::{ClaimedTurn, Command, NodeId, Receipt, Refusal, SessionRecord, SessionRow, Store, StoreError, TurnRecord};
+
+/// A [`Store`] in memory. Clones are the same store.
+#[derive(Clone, Debug)]
+pub struct SimStore {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// `None` once it has crashed.
+    state: Mutex<Option<State>>,
+    switches: Switches,
+}
+
+impl Default for SimStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SimStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::with(State::default())
+    }
+
+    fn with(state: State) -> Self {
+        Self { inner: Arc::new(Inner { state: Mutex::new(Some(state)), switches: Switches::default() }) }
+    }
+
+    /// Ends this store as a crash would, and gives one that holds what was committed. Commits that are held at the gate
+    /// are lost; every call on this one finds it closed.
+    pub fn crash(&self) -> Self {
+        let state = self.state().take().unwrap_or_default();
+        self.inner.switches.release();
+        Self::with(state)
+    }
+
+    /// The switches by which it fails.
+    pub fn faults(&self) -> Faults<'_> {
+        Faults::new(&self.inner.switches)
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<State>> {
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&State) -> T) -> BoxFuture<'_, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+    {
+        let found = match self.state().as_ref() {
+            None => Err(StoreError::Closed),
+            Some(_) if self.inner.switches.is_out() => Err(faults::unavailable()),
+            Some(state) => Ok(work(state)),
+        };
+        std::future::ready(found).boxed()
+    }
+}
+
+impl Store for SimStore {
+    fn commit(&self, batch: Arc<Vec<Command>>) -> BoxFuture<'_, Result<Vec<Result<Receipt, Refusal>>, StoreError>> {
+        let commit = async move {
+            self.inner.switches.pass_gate().await;
+            let mut state = self.state();
+            let state = state.as_mut().ok_or(StoreError::Closed)?;
+            match self.inner.switches.next_fault() {
+                Some(Fault::Lost) => Err(faults::unavailable()),
+                Some(Fault::Kept) => {
+                    batch.iter().for_each(|command| drop(state.judge(command)));
+                    Err(faults::unavailable())
+                }
+                None => Ok(batch.iter().map(|command| state.judge(command)).collect()),
+            }
+        };
+        commit.boxed()
+    }
+
+    fn claim(&self, node: &NodeId, limit: usize) -> BoxFuture<'_, Result<Vec<ClaimedTurn>, StoreError>> {
+        let claimed = match self.state().as_mut() {
+            None => Err(StoreError::Closed),
+            Some(_) if self.inner.switches.is_out() => Err(faults::unavailable()),
+            Some(state) => Ok(state.claim(node, limit)),
+        };
+        std::future::ready(claimed).boxed()
+    }
+
+    fn session(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>> {
+        self.read(|state| state.session(tenant, session))
+    }
+
+    fn sessions(
+        &self,
+        tenant: &TenantId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionRow>, StoreError>> {
+        self.read(|state| state.sessions(tenant, below, limit))
+    }
+
+    fn turns(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
+        self.read(|state| state.turns(tenant, session))
+    }
+
+    fn turn(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> BoxFuture<'_, Result<Option<TurnRecord>, StoreError>> {
+        self.read(|state| state.turns(tenant, session).into_iter().find(|record| record.id == *turn))
+    }
+
+    fn read(&self, turn: &TurnId, seq: u64, max_bytes: usize) -> BoxFuture<'_, Result<Vec<Segment>, StoreError>> {
+        self.read(|state| state.read(turn, seq, max_bytes))
+    }
+}

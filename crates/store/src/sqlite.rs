@@ -1,0 +1,204 @@
+//! A store in one SQLite file.
+//!
+//! One thread writes, a few connections read, and no other process may use the file. Events are first written to one
+//! table in the order of commits, whichever turn they belong to, so that a commit of many turns is about as cheap as a
+//! commit of one; when a turn rests, its events are gathered, so that reading them is cheap too. `schema.rs` describes
+//! the tables, `live.rs` what is kept in memory.
+
+mod batch;
+mod checkpoint;
+#[cfg(all(test, feature = "test-support"))]
+mod failure_tests;
+mod fault;
+mod live;
+mod log;
+mod open;
+mod readers;
+mod rows;
+mod schema;
+mod writer;
+
+use std::{path::Path, sync::Arc, thread::JoinHandle};
+
+use everturn_core::{Segment, SessionId, TenantId, TurnId};
+use futures_util::{FutureExt, future::BoxFuture};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+
+pub use self::open::OpenError;
+use self::{
+    live::LiveTurns,
+    open::Opened,
+    readers::Readers,
+    writer::{Request, Writer},
+};
+use crate::{ClaimedTurn, Command, NodeId, Receipt, Refusal, SessionRecord, SessionRow, Store, StoreError, TurnRecord};
+
+/// How many requests wait for the writer. The engine hands over one batch at a time, so this is plenty.
+const WAITING_REQUESTS: usize = 16;
+
+/// What a commit survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// A crash of the machine: every commit waits until the disk has it.
+    #[default]
+    Fsync,
+    /// A crash of the process. A crash of the machine may take the last commits back, though never some and not others
+    /// out of order.
+    Process,
+}
+
+/// A [`Store`] in one SQLite file.
+///
+/// Dropping it waits until the writer is done and the file is in order. [`SqliteStore::close`] does the same without
+/// blocking a thread of the runtime.
+#[derive(Debug)]
+pub struct SqliteStore {
+    live: Arc<LiveTurns>,
+    readers: Readers,
+    requests: Option<mpsc::Sender<Request>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl SqliteStore {
+    /// Opens the database at `path`, or creates it and its directory. Blocks while it does.
+    pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Self, OpenError> {
+        let Opened { path, connection, running, ids, lock } = open::open(path.as_ref(), durability)?;
+        let live = Arc::new(LiveTurns::new(running));
+        let (requests, inbox) = mpsc::channel(WAITING_REQUESTS);
+        let unavailable = |what: String| OpenError::Unavailable { path: path.clone(), what };
+        let writer =
+            Writer::new(&path, connection, Arc::clone(&live), ids).map_err(|error| unavailable(error.to_string()))?;
+        let thread = std::thread::Builder::new().name("everturn-writer".to_owned()).spawn(move || {
+            writer.run(inbox);
+            drop(lock);
+        });
+        let thread = thread.map_err(|error| unavailable(error.to_string()))?;
+        Ok(Self { live, readers: Readers::new(path), requests: Some(requests), writer: Some(thread) })
+    }
+
+    /// Ends all work and leaves the file in order. Calls that are under way get their answer.
+    pub async fn close(self) {
+        let closed = tokio::task::spawn_blocking(move || drop(self)).await;
+        if closed.is_err() {
+            tracing::error!("the store was not closed in order");
+        }
+    }
+
+    /// Lets a test use the writer's connection.
+    #[cfg(test)]
+    async fn on_writer<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&rusqlite::Connection) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.ask(|answer| {
+            Request::Run(Box::new(move |connection| {
+                let _ = answer.send(Ok(job(connection)));
+            }))
+        })
+        .await
+    }
+
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Request,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let requests = self.requests.as_ref().ok_or(StoreError::Closed)?;
+        requests.send(request(answer)).await.map_err(|_| StoreError::Closed)?;
+        answered.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.readers.close();
+        self.requests = None;
+        if let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+        {
+            tracing::error!("the writer of the store panicked");
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    fn commit(&self, batch: Arc<Vec<Command>>) -> BoxFuture<'_, Result<Vec<Result<Receipt, Refusal>>, StoreError>> {
+        self.ask(|answer| Request::Commit { batch, answer }).boxed()
+    }
+
+    fn claim(&self, node: &NodeId, limit: usize) -> BoxFuture<'_, Result<Vec<ClaimedTurn>, StoreError>> {
+        let node = node.clone();
+        self.ask(move |answer| Request::Claim { node, limit, answer }).boxed()
+    }
+
+    fn session(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>> {
+        let (tenant, session) = (tenant.clone(), session.clone());
+        self.readers.read(move |connection| rows::session(connection, &tenant, &session)).boxed()
+    }
+
+    fn sessions(
+        &self,
+        tenant: &TenantId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionRow>, StoreError>> {
+        let tenant = tenant.clone();
+        self.readers.read(move |connection| rows::sessions(connection, &tenant, below, limit)).boxed()
+    }
+
+    fn turns(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
+        let (tenant, session, live) = (tenant.clone(), session.clone(), Arc::clone(&self.live));
+        let read = self.readers.read(move |connection| {
+            // The newest turn is the only one that can run. Memory first, then the rows: see `live.rs`.
+            let newest = rows::session(connection, &tenant, &session)?.and_then(|session| session.last_turn);
+            let head = newest.and_then(|turn| Some((live.head(&turn.id)?, turn.id)));
+            let mut turns = rows::turns(connection, &tenant, &session)?;
+            if let Some((head, id)) = head {
+                turns.iter_mut().filter(|turn| turn.id == id).for_each(|turn| turn.head = turn.head.max(head));
+            }
+            Ok(turns)
+        });
+        read.boxed()
+    }
+
+    fn turn(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> BoxFuture<'_, Result<Option<TurnRecord>, StoreError>> {
+        let (tenant, session, turn, live) = (tenant.clone(), session.clone(), turn.clone(), Arc::clone(&self.live));
+        let read = self.readers.read(move |connection| {
+            let head = live.head(&turn);
+            let mut record = rows::turn(connection, &tenant, &session, &turn)?;
+            if let (Some(record), Some(head)) = (&mut record, head) {
+                record.head = record.head.max(head);
+            }
+            Ok(record)
+        });
+        read.boxed()
+    }
+
+    fn read(&self, turn: &TurnId, seq: u64, max_bytes: usize) -> BoxFuture<'_, Result<Vec<Segment>, StoreError>> {
+        let (turn, live) = (turn.clone(), Arc::clone(&self.live));
+        let read = self.readers.read(move |connection| {
+            let (turn, rows) = match live.view(&turn, seq, max_bytes as u64) {
+                Some(view) => (view.turn, view.rows),
+                None => match rows::turn_id(connection, &turn)? {
+                    Some(id) => (id, Vec::new()),
+                    None => return Ok(Vec::new()),
+                },
+            };
+            // Events move from one table to the other, so both must be seen at the same moment.
+            let snapshot = connection.transaction()?;
+            log::read(&snapshot, turn, seq, max_bytes, &rows)
+        });
+        read.boxed()
+    }
+}

@@ -1,0 +1,324 @@
+//! Opening a database file: what is refused, and what is set.
+
+use std::{
+    collections::HashMap,
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, Read},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use everturn_core::TurnId;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::{
+    Durability,
+    batch::RowIds,
+    live::{HotRow, Load, RunningTurn, Standing},
+    schema,
+};
+use crate::StoreError;
+
+/// How long to wait for a foreign program, say a backup, that holds the database.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A file up to this size is checked whole when it is opened.
+const CHECKED_WHOLE: u64 = 8 * 1024 * 1024;
+
+/// Length of the header of a SQLite file.
+const HEADER: u64 = 100;
+
+/// Why a database cannot be used. Says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be created or written.
+    #[error("cannot write to {}: {what}; give this user the right to write there, or choose another place", path.display())]
+    NotWritable {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        what: String,
+    },
+    /// Another process has it open.
+    #[error("the database {} is in use by another process; stop that one, or give this one a database of its own", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It belongs to another program.
+    #[error("{} is a SQLite database of another program; choose another place", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was written by a newer version of this program.
+    #[error("the database {} has schema version {found}, this program knows versions up to {known}; use the newer program that wrote it", path.display())]
+    NewerSchema {
+        /// The file.
+        path: PathBuf,
+        /// The version that it has.
+        found: i32,
+        /// The last version that this program knows.
+        known: i32,
+    },
+    /// It cannot be read.
+    #[error("the database {} is damaged: {what}; restore it from a backup, or move it away to begin with an empty one", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+    },
+    /// There is no room to open it.
+    #[error("no space is left on the disk of {}; free some", path.display())]
+    DiskFull {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Anything else that the system or another program has to do with. It may pass.
+    #[error("cannot open the database {}: {what}; try again once the cause is gone", path.display())]
+    Unavailable {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        what: String,
+    },
+}
+
+impl OpenError {
+    fn io(path: &Path, error: &io::Error) -> Self {
+        let path = path.to_owned();
+        match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::NotADirectory => {
+                Self::NotWritable { path, what: error.to_string() }
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
+            _ => Self::Unavailable { path, what: error.to_string() },
+        }
+    }
+
+    fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
+        let (path, what) = (path.to_owned(), error.to_string());
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt { path, what },
+            Some(ErrorCode::DiskFull) => Self::DiskFull { path },
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::NotWritable { path, what },
+            _ => Self::Unavailable { path, what },
+        }
+    }
+
+    fn store(path: &Path, error: StoreError) -> Self {
+        let path = path.to_owned();
+        match error {
+            StoreError::Corrupt(what) => Self::Corrupt { path, what },
+            StoreError::Unavailable(what) => Self::Unavailable { path, what },
+            StoreError::Closed => Self::Unavailable { path, what: error.to_string() },
+        }
+    }
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Role {
+    Writer(Durability),
+    Checkpointer,
+    Reader,
+}
+
+/// Opens a connection to a database that is known to be ours.
+pub(super) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
+    let connection = bare(path)?;
+    configure(&connection, role)?;
+    Ok(connection)
+}
+
+fn bare(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // Free pages are taken by later events; moving pages to shrink the file would cost every commit.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
+    match role {
+        Role::Writer(durability) => {
+            let synchronous = match durability {
+                Durability::Fsync => "FULL",
+                Durability::Process => "NORMAL",
+            };
+            connection.pragma_update(None, "synchronous", synchronous)?;
+            connection.pragma_update(None, "cache_size", -16 * 1024)
+        }
+        Role::Checkpointer => connection.pragma_update(None, "synchronous", "FULL"),
+        Role::Reader => connection.pragma_update(None, "query_only", true),
+    }
+}
+
+/// A database that was opened for this process alone.
+pub(super) struct Opened {
+    pub(super) path: PathBuf,
+    pub(super) connection: Connection,
+    pub(super) running: HashMap<TurnId, RunningTurn>,
+    pub(super) ids: RowIds,
+    /// Held as long as the database is in use.
+    pub(super) lock: File,
+}
+
+/// Opens or creates a database.
+pub(super) fn open(path: &Path, durability: Durability) -> Result<Opened, OpenError> {
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        std::fs::create_dir_all(directory).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => OpenError::NotWritable {
+                path: directory.to_owned(),
+                what: "there is a file where a directory should be".to_owned(),
+            },
+            _ => OpenError::io(directory, &error),
+        })?;
+    }
+    let lock = lock(path)?;
+    check_file(path)?;
+
+    let failed = |error: rusqlite::Error| OpenError::sqlite(path, &error);
+    let mut connection = bare(path).map_err(failed)?;
+    // Before anything is written, so that what is not ours stays as it is.
+    check_origin(path, &connection)?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(failed)?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        let what = format!("the file system does not allow write-ahead logging (journal mode {mode:?})");
+        return Err(OpenError::Unavailable { path: path.to_owned(), what });
+    }
+    configure(&connection, Role::Writer(durability)).map_err(failed)?;
+    schema::migrate(&mut connection).map_err(failed)?;
+    check_pages(path, &connection)?;
+    let running = running(&connection).map_err(|error| OpenError::store(path, error))?;
+    let next = |table: &str| {
+        let sql = format!("SELECT ifnull(max(id), 0) + 1 FROM {table}");
+        connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).map_err(failed)
+    };
+    let ids = RowIds { next_turn: next("turns")?, next_log: next("log")? };
+    Ok(Opened { path: path.to_owned(), connection, running, ids, lock })
+}
+
+/// Takes the lock file beside the database. The system frees it when the process ends, however it ends.
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let name = beside(path, ".lock");
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&name)
+        .map_err(|error| OpenError::io(&name, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(OpenError::io(&name, &error)),
+    }
+}
+
+/// Finds a file that is no database, or was cut off: SQLite would take the shortest ones for new and write over them.
+fn check_file(path: &Path) -> Result<(), OpenError> {
+    let failed = |error: io::Error| OpenError::io(path, &error);
+    let damaged = |what: String| Err(OpenError::Corrupt { path: path.to_owned(), what });
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened.map_err(failed)?,
+    };
+    let length = file.metadata().map_err(failed)?.len();
+    let mut header = Vec::new();
+    (&file).take(HEADER).read_to_end(&mut header).map_err(failed)?;
+    if header.is_empty() {
+        return Ok(());
+    }
+    if !header.starts_with(b"SQLite format 3\0") {
+        return damaged("it is not a SQLite database".to_owned());
+    }
+    let Ok(header) = <[u8; HEADER as usize]>::try_from(header) else {
+        return damaged(format!("the file ends after {length} bytes"));
+    };
+    // With a write-ahead log beside it the file may rightly be shorter than it says. Unless the two counters are equal,
+    // the number of pages was not kept.
+    let has_log = std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    if has_log || header[24..28] != header[92..96] {
+        return Ok(());
+    }
+    let page = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    let pages = u64::from(u32::from_be_bytes([header[28], header[29], header[30], header[31]]));
+    if length < page * pages {
+        return damaged(format!("the file has {length} bytes of {}", page * pages));
+    }
+    Ok(())
+}
+
+/// The path with something added to its name.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn check_origin(path: &Path, connection: &Connection) -> Result<(), OpenError> {
+    let failed = |error: rusqlite::Error| OpenError::sqlite(path, &error);
+    let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(failed)?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
+    let version = schema::version(connection).map_err(failed)?;
+    let fresh = application == 0 && tables == 0 && version == 0;
+    if application != schema::APPLICATION_ID && !fresh {
+        return Err(OpenError::Foreign { path: path.to_owned() });
+    }
+    if version > schema::VERSION {
+        return Err(OpenError::NewerSchema { path: path.to_owned(), found: version, known: schema::VERSION });
+    }
+    Ok(())
+}
+
+/// Looks for damage. Whole where that is quick; elsewhere damage shows when the page that has it is read.
+fn check_pages(path: &Path, connection: &Connection) -> Result<(), OpenError> {
+    if std::fs::metadata(path).is_ok_and(|file| file.len() > CHECKED_WHOLE) {
+        return Ok(());
+    }
+    let found: String = connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(|error| OpenError::sqlite(path, &error))?;
+    if found == "ok" { Ok(()) } else { Err(OpenError::Corrupt { path: path.to_owned(), what: found }) }
+}
+
+/// The turns that were running when the database was last closed. Reads no events.
+fn running(connection: &Connection) -> Result<HashMap<TurnId, RunningTurn>, StoreError> {
+    let mut names = HashMap::new();
+    let mut turns = HashMap::new();
+    let mut select = connection.prepare("SELECT id, name, session, epoch, head FROM turns WHERE node IS NOT NULL")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let turn: i64 = row.get(0)?;
+        let name = TurnId::try_from(row.get::<_, String>(1)?).map_err(super::fault::corrupt)?;
+        let standing =
+            Standing { turn, session: row.get(2)?, epoch: row.get(3)?, head: row.get(4)?, load: Load::default() };
+        names.insert(turn, name);
+        turns.insert(turn, RunningTurn { standing, rows: Vec::new() });
+    }
+    let mut select = connection.prepare("SELECT id, turn, first_seq, count, length(bytes) FROM log ORDER BY id")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let id: i64 = row.get(0)?;
+        let hot = HotRow { id, first_seq: row.get(2)?, bytes: row.get(4)? };
+        let Some(running) = turns.get_mut(&row.get(1)?) else {
+            return Err(super::fault::corrupt(format_args!("row {id} of the log belongs to no running turn")));
+        };
+        let head = &mut running.standing.head;
+        *head = (*head).max(hot.first_seq + u64::from(row.get::<_, u32>(3)?) - 1);
+        running.standing.load.rows += 1;
+        running.standing.load.bytes += hot.bytes;
+        running.rows.push(hot);
+    }
+    Ok(turns.into_iter().filter_map(|(id, turn)| Some((names.remove(&id)?, turn))).collect())
+}

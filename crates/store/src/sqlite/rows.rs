@@ -1,0 +1,136 @@
+//! Sessions and turns as they are read.
+
+use everturn_core::{Compaction, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::fault::corrupt;
+use crate::{SessionRecord, SessionRow, StoreError, TurnRecord, TurnStatus, TurnSummary};
+
+/// The JSON of a value of ours.
+pub(super) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(corrupt)
+}
+
+/// The value of a JSON column.
+pub(super) fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T, StoreError> {
+    let text = row.get_ref(column)?.as_str().map_err(corrupt)?;
+    serde_json::from_str(text).map_err(corrupt)
+}
+
+/// A number as SQLite keeps it. The numbers that are stored never come near the limit; those in questions may.
+pub(super) fn int(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn name<T: TryFrom<String>>(row: &Row<'_>, column: usize) -> Result<T, StoreError>
+where
+    T::Error: std::fmt::Display,
+{
+    T::try_from(row.get(column)?).map_err(corrupt)
+}
+
+const SESSION: &str = "
+    SELECT s.id, s.name, s.version, s.tokens_in, s.tokens_out, s.created_at, s.updated_at, t.name, t.status, c.config
+    FROM sessions s
+    JOIN configs c ON c.session = s.id
+    LEFT JOIN turns t ON t.session = s.id AND t.ordinal = s.turns
+    WHERE s.tenant = (SELECT id FROM tenants WHERE name = ?1)";
+
+fn session_row(tenant: &TenantId, row: &Row<'_>) -> Result<SessionRow, StoreError> {
+    let last_turn = match row.get::<_, Option<String>>(7)? {
+        Some(turn) => Some(TurnSummary { id: TurnId::try_from(turn).map_err(corrupt)?, status: from_json(row, 8)? }),
+        None => None,
+    };
+    let session = SessionRecord {
+        id: name::<SessionId>(row, 1)?,
+        tenant: tenant.clone(),
+        version: row.get(2)?,
+        config: from_json::<SessionConfig>(row, 9)?,
+        usage: Usage { input: row.get(3)?, output: row.get(4)? },
+        created_at: Timestamp(row.get(5)?),
+        updated_at: Timestamp(row.get(6)?),
+        last_turn,
+    };
+    Ok(SessionRow { position: row.get(0)?, session })
+}
+
+/// See [`crate::Store::session`].
+pub(super) fn session(
+    connection: &Connection,
+    tenant: &TenantId,
+    session: &SessionId,
+) -> Result<Option<SessionRecord>, StoreError> {
+    let mut select = connection.prepare_cached(&format!("{SESSION} AND s.name = ?2"))?;
+    let mut rows = select.query([tenant.as_str(), session.as_str()])?;
+    rows.next()?.map(|row| session_row(tenant, row).map(|row| row.session)).transpose()
+}
+
+/// See [`crate::Store::sessions`].
+pub(super) fn sessions(
+    connection: &Connection,
+    tenant: &TenantId,
+    below: Option<u64>,
+    limit: usize,
+) -> Result<Vec<SessionRow>, StoreError> {
+    let mut select = connection.prepare_cached(&format!("{SESSION} AND s.id < ?2 ORDER BY s.id DESC LIMIT ?3"))?;
+    let mut rows = select.query(params![tenant.as_str(), below.map_or(i64::MAX, int), int(limit as u64)])?;
+    let mut page = Vec::new();
+    while let Some(row) = rows.next()? {
+        page.push(session_row(tenant, row)?);
+    }
+    Ok(page)
+}
+
+const TURN: &str = "
+    SELECT t.name, t.ordinal, t.head, t.tokens_in, t.tokens_out, t.created_at, t.status, t.compaction, t.messages
+    FROM turns t
+    WHERE t.session = (
+        SELECT id FROM sessions WHERE tenant = (SELECT id FROM tenants WHERE name = ?1) AND name = ?2)";
+
+fn turn_record(row: &Row<'_>) -> Result<TurnRecord, StoreError> {
+    let compaction = row.get_ref(7)?.as_str_or_null().map_err(corrupt)?;
+    Ok(TurnRecord {
+        id: name::<TurnId>(row, 0)?,
+        ordinal: row.get(1)?,
+        head: row.get(2)?,
+        usage: Usage { input: row.get(3)?, output: row.get(4)? },
+        created_at: Timestamp(row.get(5)?),
+        status: from_json::<TurnStatus>(row, 6)?,
+        compaction: compaction.map(serde_json::from_str::<Compaction>).transpose().map_err(corrupt)?,
+        messages: from_json(row, 8)?,
+    })
+}
+
+/// See [`crate::Store::turns`]. Heads are those of the rows.
+pub(super) fn turns(
+    connection: &Connection,
+    tenant: &TenantId,
+    session: &SessionId,
+) -> Result<Vec<TurnRecord>, StoreError> {
+    let mut select = connection.prepare_cached(&format!("{TURN} ORDER BY t.ordinal"))?;
+    let mut rows = select.query([tenant.as_str(), session.as_str()])?;
+    let mut turns = Vec::new();
+    while let Some(row) = rows.next()? {
+        turns.push(turn_record(row)?);
+    }
+    Ok(turns)
+}
+
+/// See [`crate::Store::turn`]. The head is that of the row.
+pub(super) fn turn(
+    connection: &Connection,
+    tenant: &TenantId,
+    session: &SessionId,
+    turn: &TurnId,
+) -> Result<Option<TurnRecord>, StoreError> {
+    let mut select = connection.prepare_cached(&format!("{TURN} AND t.name = ?3"))?;
+    let mut rows = select.query([tenant.as_str(), session.as_str(), turn.as_str()])?;
+    rows.next()?.map(turn_record).transpose()
+}
+
+/// The row of a turn.
+pub(super) fn turn_id(connection: &Connection, turn: &TurnId) -> Result<Option<i64>, StoreError> {
+    let mut select = connection.prepare_cached("SELECT id FROM turns WHERE name = ?1")?;
+    Ok(select.query_row([turn.as_str()], |row| row.get(0)).optional()?)
+}

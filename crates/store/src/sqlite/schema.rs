@@ -1,0 +1,110 @@
+//! The tables, and how older files come to have them.
+//!
+//! ```text
+//! tenants      a number for every tenant
+//! sessions     id is the position in the list: it rises and is never given again
+//! configs      settings of a session, apart from it because they are large and rarely change
+//! turns        node is set while the turn runs; head is the last seq known when the row was written
+//! log          events of running turns in commit order: one row per turn and batch, and no index, so that a commit
+//!              of many turns touches few pages
+//! chunks       events gathered from `log` when a turn rests or its share of `log` grows large; see `log.rs`
+//! tombstones   names of deleted sessions
+//! ```
+//!
+//! Columns that may be large come last in their row: SQLite reads the columns before them without touching them.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// "EvTn". Marks the file as ours.
+pub(super) const APPLICATION_ID: i32 = 0x4576_546e;
+
+/// The statements that lead from each version to the next. Append only: files of every version are out there.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE tenants (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE
+    ) STRICT;
+
+    CREATE TABLE sessions (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        tenant INTEGER NOT NULL REFERENCES tenants,
+        name TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        turns INTEGER NOT NULL,
+        tokens_in INTEGER NOT NULL,
+        tokens_out INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        opened_by_turn INTEGER NOT NULL,
+        UNIQUE (tenant, name)
+    ) STRICT;
+    CREATE INDEX sessions_by_position ON sessions (tenant, id);
+
+    CREATE TABLE configs (
+        session INTEGER PRIMARY KEY REFERENCES sessions,
+        config TEXT NOT NULL
+    ) STRICT;
+
+    CREATE TABLE turns (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        session INTEGER NOT NULL REFERENCES sessions,
+        ordinal INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        node TEXT,
+        head INTEGER NOT NULL,
+        taken_epoch INTEGER NOT NULL,
+        taken_version INTEGER NOT NULL,
+        rest_version INTEGER NOT NULL,
+        tokens_in INTEGER NOT NULL,
+        tokens_out INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        compaction TEXT,
+        messages TEXT NOT NULL,
+        UNIQUE (session, ordinal)
+    ) STRICT;
+    CREATE INDEX turns_running ON turns (id) WHERE node IS NOT NULL;
+
+    CREATE TABLE log (
+        id INTEGER PRIMARY KEY,
+        turn INTEGER NOT NULL,
+        first_seq INTEGER NOT NULL,
+        count INTEGER NOT NULL,
+        bytes BLOB NOT NULL
+    ) STRICT;
+
+    CREATE TABLE chunks (
+        id INTEGER PRIMARY KEY,
+        segments BLOB NOT NULL
+    ) STRICT;
+
+    CREATE TABLE tombstones (
+        tenant INTEGER NOT NULL REFERENCES tenants,
+        name TEXT NOT NULL,
+        PRIMARY KEY (tenant, name)
+    ) STRICT, WITHOUT ROWID;
+"];
+
+/// The version that this program writes.
+pub(super) const VERSION: i32 = MIGRATIONS.len() as i32;
+
+/// The version of a file; zero if it has none yet.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Brings the file to [`VERSION`]: all the way, or not at all.
+pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let from = version(&transaction)?;
+    for (step, migration) in MIGRATIONS.iter().enumerate().skip(usize::try_from(from).unwrap_or(0)) {
+        tracing::debug!(version = step + 1, "migrating the database");
+        transaction.execute_batch(migration)?;
+    }
+    if from < VERSION {
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
+    }
+    transaction.commit()
+}

@@ -1,0 +1,6 @@
+mod child;
+mod contract;
+mod kill;
+mod open;
+mod secrets;
+mod sim;

@@ -1,0 +1,2 @@
+mod builtin;
+mod tool_set;

