@@ -2,6 +2,7 @@
 //!
 //! Built before anything else, so it has next to no dependencies.
 
+mod bench;
 mod peers;
 mod step;
 mod test;
@@ -18,6 +19,7 @@ Usage: cargo xtask <TASK>
 
 Tasks:
   test [ARGUMENTS]  Run every check and every test; arguments go to the test runner
+  bench             Measure the server against yardsticks of the same run; writes bench/latest.json and .svg
   peers             Install what the tests talk to: programs from npm and PyPI, under tests/peers
   help              Show this text";
 
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
     };
     let result = match task {
         "test" => test::run(rest),
+        "bench" => bench::run(),
         "peers" => peers::install(),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

@@ -3,7 +3,6 @@
 use std::{
     ffi::OsStr,
     process::{Command, Stdio},
-    time::Instant,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -12,12 +11,10 @@ use anyhow::{Context as _, Result, bail};
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = line(command);
     eprintln!("\n$ {shown}");
-    let start = Instant::now();
     let status = command.current_dir(crate::root()).status().with_context(|| format!("cannot run `{shown}`"))?;
     if !status.success() {
         bail!("`{shown}` failed ({status})");
     }
-    eprintln!("({:.0} s)", start.elapsed().as_secs_f64());
     Ok(())
 }
 

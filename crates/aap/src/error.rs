@@ -21,13 +21,21 @@ pub(crate) struct ApiError {
 /// How long clients should wait before they try a busy or troubled server again.
 const RETRY_AFTER: u32 = 2;
 
+/// Longest message, in bytes: it may quote what a client sent. The ids of all calls that a turn can wait for fit.
+const MAX_MESSAGE: usize = 4096;
+
 impl ApiError {
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), retry_after: None }
+        let mut message = message.into();
+        if message.len() > MAX_MESSAGE {
+            message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+            message.push('…');
+        }
+        Self { status, message, retry_after: None }
     }
 
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
@@ -64,6 +72,14 @@ impl ApiError {
         }
     }
 
+    /// How an error met while deleting a session is told.
+    pub(crate) fn delete(error: DeleteError, session: &SessionId) -> Self {
+        match error {
+            DeleteError::NotFound => Self::no_session(session.as_str()),
+            DeleteError::Store(error) => error.into(),
+        }
+    }
+
     fn internal(error: &dyn std::error::Error) -> Self {
         tracing::error!(%error, "a request met a fault");
         let message = "the server met a fault; its log has the details under this answer's X-Request-Id";
@@ -88,15 +104,6 @@ impl From<ReadError> for ApiError {
         match error {
             ReadError::Store(error) => error.into(),
             ReadError::Corrupt(_) => Self::internal(&error),
-        }
-    }
-}
-
-impl From<DeleteError> for ApiError {
-    fn from(error: DeleteError) -> Self {
-        match error {
-            DeleteError::NotFound => Self::new(StatusCode::NOT_FOUND, error.to_string()),
-            DeleteError::Store(error) => error.into(),
         }
     }
 }

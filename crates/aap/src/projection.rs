@@ -1,6 +1,6 @@
 //! The protocol's view of the log: one projection for each streaming mode.
 
-use everturn_core::{CallId, CorruptSegment, Event, Json, Kind, RawEvent, ToolUse};
+use everturn_core::{CallId, CorruptSegment, Event, Json, Kind, Message, RawEvent, ToolUse};
 use everturn_engine::{Flow, Frames, Projection, TurnView, write_json};
 use serde::Serialize;
 
@@ -55,9 +55,15 @@ impl Projection for Delta {
         match event.kind {
             Kind::TEXT_DELTA => delta(frames, "text_delta", event.text()?),
             Kind::THINKING_DELTA => delta(frames, "thinking_delta", event.text()?),
-            Kind::TOOL_CALLED => {
-                if let Event::ToolCalled { call, .. } = event.decode()? {
-                    tool_call(frames, &call);
+            // Not as each call arrives: an attempt that breaks off takes its calls with it, and clients would answer
+            // calls that nobody made.
+            Kind::STEP_FINISHED => {
+                if let Event::StepFinished(finished) = event.decode()? {
+                    let calls = Message::Assistant { content: finished.content };
+                    if calls.tool_uses().nth(1).is_some() {
+                        frames.several();
+                    }
+                    calls.tool_uses().for_each(|call| tool_call(frames, call));
                 }
             }
             // The protocol has no word for it. A comment tells people who look at the wire.

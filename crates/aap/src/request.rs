@@ -176,7 +176,7 @@ impl Place {
     }
 
     fn block(self, block: BlockIn, allowed: Allowed, agent: &Agent) -> Result<Block, ApiError> {
-        let missing = |field: &str| self.error(format!("a {} block needs {field:?}", block.r#type));
+        let missing = |field: &str| self.error(format!("a block of type {} needs {field:?}", block.r#type));
         match block.r#type.as_str() {
             "text" => Ok(Block::Text(block.text.ok_or_else(|| missing("text"))?)),
             "thinking" if allowed.thinking_and_calls => {
@@ -196,7 +196,7 @@ impl Place {
                 Ok(Block::Image { url })
             }
             "thinking" | "tool_use" | "image" => {
-                Err(self.error(format!("a {} block cannot stand in a message of this role", block.r#type)))
+                Err(self.error(format!("a block of type {} cannot stand in a message of this role", block.r#type)))
             }
             other => {
                 let shown: String = other.chars().take(64).collect();

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Json, Router,
     body::{Body, Bytes},
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{
+        Path, Query, State,
+        rejection::{PathRejection, QueryRejection},
+    },
     response::{IntoResponse, Response},
     routing::{get, put},
 };
@@ -24,7 +27,7 @@ use crate::{
     projection,
     request::{self, Mode},
     session::{SessionOut, Wanted},
-    wire::{CreateIn, TurnIn},
+    wire::{CreateIn, Object, TurnIn},
 };
 
 /// How many sessions a page has.
@@ -85,7 +88,7 @@ async fn list(
 
 async fn create(State(aap): State<Aap>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = aap.caller(&headers, Scope::Chat)?;
-    let request: CreateIn = read_json(&headers, body, aap.limits).await?;
+    let Object(request): Object<CreateIn> = read_json(&headers, body, aap.limits).await?;
     let name = request.agent.name.clone().ok_or_else(|| ApiError::bad_request("agent.name is missing"))?;
     let Some(agent) = aap.engine.agents().get(&name) else {
         let names = aap.engine.agents().names().join(", ");
@@ -101,13 +104,13 @@ async fn create(State(aap): State<Aap>, headers: HeaderMap, body: Body) -> Resul
 
 async fn turn(
     State(aap): State<Aap>,
-    Path(id): Path<String>,
+    path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     let caller = aap.caller(&headers, Scope::Chat)?;
-    let request: TurnIn = read_json(&headers, body, aap.limits).await?;
-    let session = session_id(&id)?;
+    let Object(request): Object<TurnIn> = read_json(&headers, body, aap.limits).await?;
+    let session = session_id(path)?;
     let agent = aap.agent_of(&caller, &session).await?;
     let overrides = request.agent.unwrap_or_default();
     if let Some(name) = overrides.name.as_ref().filter(|name| **name != agent.name) {
@@ -130,14 +133,15 @@ struct ShowQuery {
 
 async fn show(
     State(aap): State<Aap>,
-    Path(id): Path<String>,
+    path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     query: Result<Query<ShowQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let caller = aap.caller(&headers, Scope::Read)?;
     let Query(query) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
-    let session = session_id(&id)?;
-    let record = aap.engine.session(&caller.tenant, &session).await?.ok_or_else(|| ApiError::no_session(&id))?;
+    let session = session_id(path)?;
+    let record = aap.engine.session(&caller.tenant, &session).await?;
+    let record = record.ok_or_else(|| ApiError::no_session(session.as_str()))?;
     // A session outlives its agent's configuration.
     let declared = aap.engine.agents().get(&record.config.agent).map(|agent| agent.capabilities).unwrap_or_default();
     let wanted = Wanted::new(query.history.as_deref(), declared)?;
@@ -145,16 +149,22 @@ async fn show(
     Ok(Json(SessionOut::new(&record, &history, wanted)).into_response())
 }
 
-async fn delete(State(aap): State<Aap>, Path(id): Path<String>, headers: HeaderMap) -> Result<StatusCode, ApiError> {
+async fn delete(
+    State(aap): State<Aap>,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
     let caller = aap.caller(&headers, Scope::Chat)?;
-    let session = session_id(&id)?;
-    aap.engine.delete(&caller.tenant, &session).await?;
+    let session = session_id(path)?;
+    let deleted = aap.engine.delete(&caller.tenant, &session).await;
+    deleted.map_err(|error| ApiError::delete(error, &session))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A text that cannot be an id is the id of no session.
-fn session_id(id: &str) -> Result<SessionId, ApiError> {
-    id.parse().map_err(|_| ApiError::no_session(id))
+/// A text that cannot be an id, or is no text at all, is the id of no session.
+fn session_id(path: Result<Path<String>, PathRejection>) -> Result<SessionId, ApiError> {
+    let Path(id) = path.map_err(|_| ApiError::no_session("\u{fffd}"))?;
+    id.parse().map_err(|_| ApiError::no_session(&id))
 }
 
 /// Whether the request made the session, which its answer then names.

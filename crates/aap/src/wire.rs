@@ -2,8 +2,10 @@
 
 mod content;
 mod message;
+mod object;
 mod out;
 
 pub(crate) use content::{BlockIn, ContentIn};
 pub(crate) use message::{AgentIn, CreateIn, MessageIn, ToolIn, TurnIn};
+pub(crate) use object::Object;
 pub(crate) use out::{BlockOut, ContentOut, MessageOut, StopReason, ToolOut, stop_reason};

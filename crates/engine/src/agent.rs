@@ -78,17 +78,36 @@ impl Default for Capabilities {
 }
 
 impl Agent {
-    /// The instructions with the session's option values in place. Secrets are never put in.
+    /// The instructions with the session's option values in place. Secrets are never put in; braces that name no option
+    /// stay as they are.
     pub fn instructions(&self, config: &SessionConfig) -> String {
-        let mut text = self.instructions.clone();
-        for option in self.options.iter().filter(|option| !option.is_secret()) {
-            let value = match config.options.get(option.name()) {
-                Some(OptionValue::Plain(value)) => value,
-                Some(OptionValue::Sealed(_)) | None => option.default_value(),
+        let mut text = String::with_capacity(self.instructions.len());
+        let mut rest = self.instructions.as_str();
+        while let Some((before, after)) = rest.split_once("{{") {
+            text.push_str(before);
+            let named =
+                after.split_once("}}").and_then(|(name, after)| Some((self.value(name.trim(), config)?, after)));
+            rest = match named {
+                Some((value, after)) => {
+                    text.push_str(value);
+                    after
+                }
+                None => {
+                    text.push_str("{{");
+                    after
+                }
             };
-            text = text.replace(&format!("{{{{{}}}}}", option.name()), value);
         }
+        text.push_str(rest);
         text
+    }
+
+    fn value<'a>(&'a self, name: &str, config: &'a SessionConfig) -> Option<&'a str> {
+        let option = self.options.iter().find(|option| option.name() == name && !option.is_secret())?;
+        Some(match config.options.get(name) {
+            Some(OptionValue::Plain(value)) => value,
+            Some(OptionValue::Sealed(_)) | None => option.default_value(),
+        })
     }
 
     /// The tools that the model may call in a session with this configuration.

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::tail::{Head, Lookup, Tail, TailSegment};
 
 /// How much of the log one read from the store brings.
-const READ_BYTES: usize = 128 * 1024;
+const READ_BYTES: usize = 64 * 1024;
 
 /// Gives the segments after any seq, and waits for those to come.
 pub(crate) struct Follower {
@@ -44,7 +44,9 @@ impl Follower {
             let open = head.borrow_and_update().open;
             match tail.after(seq) {
                 Lookup::Found(entry) => return Ok(Some(Found::Recent(entry))),
-                Lookup::Behind => break,
+                Lookup::Behind if open => break,
+                // All that is left is in the store: whoever lags behind an ended turn need not keep its tail.
+                Lookup::Behind => self.live = None,
                 Lookup::Nothing if !open => return Ok(None),
                 // The sender lives in the tail, which we hold: this cannot fail.
                 Lookup::Nothing => drop(head.changed().await),

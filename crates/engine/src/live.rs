@@ -70,8 +70,12 @@ impl LiveTurns {
         self.lock().insert(turn, live);
     }
 
-    pub(crate) fn remove(&self, turn: &TurnId) {
-        self.lock().remove(turn);
+    /// Forgets a turn, unless another leg of it is live by now.
+    pub(crate) fn remove(&self, turn: &TurnId, live: &Arc<LiveTurn>) {
+        let mut turns = self.lock();
+        if turns.get(turn).is_some_and(|current| Arc::ptr_eq(current, live)) {
+            turns.remove(turn);
+        }
     }
 
     pub(crate) fn get(&self, turn: &TurnId) -> Option<Arc<LiveTurn>> {

@@ -135,7 +135,7 @@ pub(crate) struct Enlisted {
 
 impl Drop for Enlisted {
     fn drop(&mut self) {
-        self.engine.0.live.remove(&self.turn);
+        self.engine.0.live.remove(&self.turn, &self.live);
         self.live.tail.close();
     }
 }

@@ -104,7 +104,9 @@ impl TurnReader {
             let event: RawEvent<'_> = event?;
             if event.seq == seq {
                 let mut out = Vec::new();
-                shown.flow = self.projection.project(&self.view, &event, &mut Frames::new(&mut out, seq, part))?;
+                let flow = self.projection.project(&self.view, &event, &mut Frames::new(&mut out, seq, part))?;
+                // Who has seen all of an event that ends streams is past it, as with a cursor after the event.
+                shown.flow = if out.is_empty() { Flow::Continue } else { flow };
                 shown.bytes = out.into();
             }
         }

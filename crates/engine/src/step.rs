@@ -181,15 +181,17 @@ impl Turn {
 
     fn finish(&mut self, finish: ModelFinish, usage: Option<Usage>, signature: Option<String>) -> Result<(), Stopped> {
         let usage = usage.unwrap_or_else(|| self.used_by_open_step(CountInput::Always));
-        let step = self.state.step.clone().unwrap_or_default();
+        // The texts move from the state to the event; the calls stay, for the fold.
+        let step = self.state.step.get_or_insert_default();
+        let (thinking, text) = (std::mem::take(&mut step.thinking), std::mem::take(&mut step.text));
+        let calls: Vec<_> = step.calls.iter().map(|(call, _)| call.clone()).collect();
         let finish = match finish {
-            ModelFinish::Stop if step.calls.is_empty() => Finish::Stop,
+            ModelFinish::Stop if calls.is_empty() => Finish::Stop,
             ModelFinish::Stop => Finish::ToolUse,
             ModelFinish::MaxTokens => Finish::MaxTokens,
             ModelFinish::Refusal => Finish::Refusal,
         };
-        let calls = step.calls.into_iter().map(|(call, _)| call).collect();
-        let content = Content::answer(step.thinking, signature, step.text, calls);
+        let content = Content::answer(thinking, signature, text, calls);
         self.count_tokens(usage);
         self.record(Event::StepFinished(StepFinished { content, finish, usage }))?;
         Ok(())

@@ -10,8 +10,9 @@ use crate::{
     tail::Tail,
 };
 
-/// How many bytes may wait for a commit before the turn pauses.
-const MAX_PENDING: usize = 512 * 1024;
+/// How many bytes may wait for a commit before the turn pauses. Bounds segments, and with them what a reader takes at
+/// once.
+const MAX_PENDING: usize = 64 * 1024;
 
 /// Takes events from the turn's owner and hands them to the committer; what is durable goes to the tail.
 pub(crate) struct TurnLog {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Context as _, bail};
-use everturn_engine::{Agent, Agents, Capabilities, Settings};
+use everturn_engine::{Agent, Agents, Settings};
 use everturn_http::{Key, Keys, Scope};
 use everturn_models::{Model, Provider, ProviderConfig, ProviderKind};
 use everturn_store::Durability;
@@ -39,7 +39,7 @@ pub(crate) fn agents(config: &Config) -> anyhow::Result<Agents> {
             trusted: agent.trusted.clone(),
             internal_tools: agent.internal_tools.clone(),
             options: agent.options.clone(),
-            capabilities: Capabilities::default(),
+            capabilities: agent.capabilities,
             max_steps: agent.max_steps,
             turn_timeout: agent.turn_timeout,
             context_window: agent.context_window,
@@ -63,6 +63,7 @@ fn providers(configured: &BTreeMap<String, config::Provider>) -> anyhow::Result<
             base_url: provider.base_url.clone(),
             api_key: provider.api_key.clone(),
             context_window: provider.context_window,
+            thinking_budget: provider.thinking_budget,
             ..ProviderConfig::new(kind)
         };
         providers.insert(name.as_str(), Provider::new(name, wire)?);

@@ -66,10 +66,12 @@ pub async fn read_json<T: DeserializeOwned>(
     }
     let mut json = serde_json::Deserializer::from_slice(&bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        // A question mark stands for a key that was not read yet.
         let path = error.path().to_string();
+        let path = path.trim_end_matches('?').trim_end_matches('.');
         let what = error.into_inner();
-        BodyError::Malformed(match path.as_str() {
-            "." | "" => format!("the body is not valid: {what}"),
+        BodyError::Malformed(match path {
+            "" => format!("the body is not valid: {what}"),
             _ => format!("the body is not valid at {path}: {what}"),
         })
     })?;

@@ -13,6 +13,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How long a client may take to send its request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of a request's head, and of an answer that the client does not take, is kept in memory.
+const BUFFER: usize = 64 * 1024;
 /// How long to wait after the system refused to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -29,7 +31,7 @@ pub async fn serve(listener: TcpListener, app: Router, connections: Connections,
     let slots = Arc::new(Semaphore::new(connections.limit));
     let tasks = TaskTracker::new();
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(BUFFER);
     builder.http2().timer(TokioTimer::new());
     let builder = Arc::new(builder);
     loop {

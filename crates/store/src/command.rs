@@ -6,13 +6,16 @@ use crate::{NodeId, TurnStatus};
 
 /// One change.
 ///
-/// Commands may be submitted again when their outcome is unknown: one that was kept already gives the same receipt and
-/// has no second effect.
+/// Commands may be submitted again when their outcome is unknown: one that was kept already has no second effect, and
+/// gives the same receipt as long as no later command has changed the same turn or deleted the session. A creation is
+/// recognised by its name and time, a beginning by the turn's name, a resumption by its version and events, an append
+/// by its epoch and seqs, a deletion by its name.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Creates a session without a turn.
     CreateSession(NewSession),
-    /// Begins a turn, in a new or an existing session.
+    /// Begins a turn, in a new or an existing session. A session has at most one turn that has not ended: while its last
+    /// turn runs, or waits and is not superseded by the new one, the command is refused as [`Refusal::Changed`].
     BeginTurn(Box<BeginTurn>),
     /// Takes up a waiting turn.
     ResumeTurn(Box<ResumeTurn>),
@@ -115,7 +118,7 @@ pub struct Append {
 /// What is kept of a turn that comes to rest, so that nobody has to fold its log again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// [`TurnStatus::Waiting`] or [`TurnStatus::Ended`].
+    /// [`TurnStatus::Waiting`] or [`TurnStatus::Ended`]; a turn that runs does not rest.
     pub status: TurnStatus,
     /// Its part of history.
     pub messages: Vec<Message>,
@@ -140,16 +143,17 @@ pub enum Refusal {
     /// The tenant has no such session, or the session no such turn.
     #[error("not found")]
     NotFound,
-    /// The tenant has, or had, a session of that name.
-    #[error("the session exists already")]
+    /// The tenant has, or had, a session of that name; or another session has a turn of that name.
+    #[error("the session or turn exists already")]
     Exists,
-    /// The session is not at the version that the command was decided upon, or its turn not in the phase.
+    /// The session is not at the version that the command was decided upon, or its turn not in the phase: running for
+    /// an append, waiting for a resumption.
     #[error("the session has changed meanwhile")]
     Changed,
     /// Another owner has taken the turn over. Whoever sees this must stop working on it.
     #[error("the turn has another owner")]
     Fenced,
-    /// The events do not follow the last durable one.
+    /// The events do not follow the last durable one, or go beyond what a log can hold.
     #[error("the log ends at {head}, these events begin at {first_seq}")]
     Gap {
         /// Seq of the last durable event.

@@ -16,6 +16,7 @@ mod open;
 mod readers;
 mod rows;
 mod schema;
+mod trim;
 mod writer;
 
 use std::{path::Path, sync::Arc, thread::JoinHandle};
@@ -64,12 +65,12 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the database at `path`, or creates it and its directory. Blocks while it does.
     pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Self, OpenError> {
-        let Opened { path, connection, running, ids, lock } = open::open(path.as_ref(), durability)?;
+        let Opened { path, connection, running, ids, extent, lock } = open::open(path.as_ref(), durability)?;
         let live = Arc::new(LiveTurns::new(running));
         let (requests, inbox) = mpsc::channel(WAITING_REQUESTS);
         let unavailable = |what: String| OpenError::Unavailable { path: path.clone(), what };
-        let writer =
-            Writer::new(&path, connection, Arc::clone(&live), ids).map_err(|error| unavailable(error.to_string()))?;
+        let writer = Writer::new(&path, connection, Arc::clone(&live), ids, extent)
+            .map_err(|error| unavailable(error.to_string()))?;
         let thread = std::thread::Builder::new().name("everturn-writer".to_owned()).spawn(move || {
             writer.run(inbox);
             drop(lock);
@@ -188,16 +189,13 @@ impl Store for SqliteStore {
     fn read(&self, turn: &TurnId, seq: u64, max_bytes: usize) -> BoxFuture<'_, Result<Vec<Segment>, StoreError>> {
         let (turn, live) = (turn.clone(), Arc::clone(&self.live));
         let read = self.readers.read(move |connection| {
-            let (turn, rows) = match live.view(&turn, seq, max_bytes as u64) {
-                Some(view) => (view.turn, view.rows),
-                None => match rows::turn_id(connection, &turn)? {
-                    Some(id) => (id, Vec::new()),
-                    None => return Ok(Vec::new()),
-                },
-            };
+            let rows = live.rows(&turn, seq, max_bytes as u64);
             // Events move from one table to the other, so both must be seen at the same moment.
             let snapshot = connection.transaction()?;
-            log::read(&snapshot, turn, seq, max_bytes, &rows)
+            match rows::turn_id(&snapshot, &turn)? {
+                Some(turn) => log::read(&snapshot, turn, seq, max_bytes, &rows),
+                None => Ok(Vec::new()),
+            }
         });
         read.boxed()
     }

@@ -30,6 +30,9 @@ pub trait Store: Send + Sync + 'static {
     fn commit(&self, batch: Arc<Vec<Command>>) -> BoxFuture<'_, Result<Vec<Result<Receipt, Refusal>>, StoreError>>;
 
     /// Makes this node the owner of up to `limit` running turns whose owner is gone, oldest first. Durable on return.
+    ///
+    /// When it returns `Err`, turns may have been claimed all the same, and this node is not told of them again; under
+    /// a new [`NodeId`] they can be claimed once more.
     fn claim(&self, node: &NodeId, limit: usize) -> BoxFuture<'_, Result<Vec<ClaimedTurn>, StoreError>>;
 
     /// One session.

@@ -8,6 +8,8 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
+use super::object;
+
 /// `string | ContentBlock[]`.
 #[derive(Debug)]
 pub(crate) enum ContentIn {
@@ -52,6 +54,6 @@ impl<'de> Visitor<'de> for ContentVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, blocks: A) -> Result<ContentIn, A::Error> {
-        Vec::deserialize(SeqAccessDeserializer::new(blocks)).map(ContentIn::Blocks)
+        object::several(SeqAccessDeserializer::new(blocks)).map(ContentIn::Blocks)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::ContentIn;
+use super::{ContentIn, object};
 
 /// A message of any role; which fields it must have depends on the role.
 #[derive(Debug, Deserialize)]
@@ -22,6 +22,7 @@ pub(crate) struct MessageIn {
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct AgentIn {
     pub(crate) name: Option<String>,
+    #[serde(default, deserialize_with = "object::maybe_several")]
     pub(crate) tools: Option<Vec<ToolRefIn>>,
     pub(crate) options: Option<BTreeMap<String, String>>,
 }
@@ -46,17 +47,23 @@ pub(crate) struct ToolIn {
 /// `CreateSessionRequest`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct CreateIn {
+    #[serde(deserialize_with = "object::one")]
     pub(crate) agent: AgentIn,
     pub(crate) stream: Option<String>,
+    #[serde(deserialize_with = "object::several")]
     pub(crate) messages: Vec<MessageIn>,
+    #[serde(default, deserialize_with = "object::maybe_several")]
     pub(crate) tools: Option<Vec<ToolIn>>,
 }
 
 /// `SessionTurnRequest`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct TurnIn {
+    #[serde(default, deserialize_with = "object::maybe_one")]
     pub(crate) agent: Option<AgentIn>,
     pub(crate) stream: Option<String>,
+    #[serde(deserialize_with = "object::several")]
     pub(crate) messages: Vec<MessageIn>,
+    #[serde(default, deserialize_with = "object::maybe_several")]
     pub(crate) tools: Option<Vec<ToolIn>>,
 }

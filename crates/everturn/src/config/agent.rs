@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use everturn_core::OptionSpec;
 
 use super::{
+    capabilities,
     check::duration,
     file::{self, Number, Text},
     limits::number,
@@ -60,6 +61,7 @@ pub(super) fn check(report: &mut Report<'_>, around: &Surroundings<'_>, agent: f
     let max_output_tokens = tokens(report, "max_output_tokens", agent.max_output_tokens.as_ref());
     let context_window = tokens(report, "context_window", agent.context_window.as_ref());
     let options = option::check(report, agent.options);
+    let capabilities = capabilities::check(report, agent.capabilities);
     if let Some(instructions) = &agent.instructions {
         placeholders(report, instructions, &options);
     }
@@ -77,6 +79,7 @@ pub(super) fn check(report: &mut Report<'_>, around: &Surroundings<'_>, agent: f
         max_steps: max_steps.and_then(|n| u32::try_from(n).ok()).unwrap_or(plain.max_steps),
         turn_timeout: turn_timeout.unwrap_or(plain.turn_timeout),
         options,
+        capabilities,
         max_output_tokens,
         context_window,
         name: plain.name,

@@ -46,18 +46,36 @@ pub struct Found {
 /// The demo, the hosted providers whose keys are in the environment, and Ollama if it answers at once.
 pub async fn find_agents(environment: &Environment, ollama: SocketAddr) -> Found {
     let mut found = Found::default();
-    found.add("demo", Provider { kind: ProviderKind::Demo, base_url: None, api_key: None, context_window: None });
+    found.add(
+        "demo",
+        Provider {
+            kind: ProviderKind::Demo,
+            base_url: None,
+            api_key: None,
+            context_window: None,
+            thinking_budget: None,
+        },
+    );
     found.agents.push(demo_agent());
     for (variable, name, kind, model) in HOSTED {
         if let Some(key) = environment.get(variable) {
             let api_key = Some(SecretString::from(key));
-            found.add(name, Provider { kind, base_url: None, api_key, context_window: None });
+            found.add(name, Provider { kind, base_url: None, api_key, context_window: None, thinking_budget: None });
             found.agents.push(plain_agent(name, model));
         }
     }
     if let Some(model) = tokio::time::timeout(OLLAMA_BUDGET, ollama_model(ollama)).await.ok().flatten() {
         let base_url = (ollama != OLLAMA_ADDRESS).then(|| format!("http://{ollama}"));
-        found.add("ollama", Provider { kind: ProviderKind::Ollama, base_url, api_key: None, context_window: None });
+        found.add(
+            "ollama",
+            Provider {
+                kind: ProviderKind::Ollama,
+                base_url,
+                api_key: None,
+                context_window: None,
+                thinking_budget: None,
+            },
+        );
         found.agents.push(plain_agent("ollama", &model));
     }
     found

@@ -49,6 +49,7 @@ pub(super) struct Provider {
     pub(super) base_url: Option<Text>,
     pub(super) api_key: Option<Text>,
     pub(super) context_window: Option<Number>,
+    pub(super) thinking_budget: Option<Number>,
 }
 
 #[derive(Deserialize)]
@@ -72,8 +73,19 @@ pub(super) struct Agent {
     pub(super) turn_timeout: Option<Text>,
     #[serde(default)]
     pub(super) options: Vec<AgentOption>,
+    #[serde(default)]
+    pub(super) capabilities: Capabilities,
     pub(super) max_output_tokens: Option<Number>,
     pub(super) context_window: Option<Number>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Capabilities {
+    pub(super) history: Option<Vec<Text>>,
+    pub(super) stream: Option<Spanned<Vec<Text>>>,
+    pub(super) images: Option<Vec<Text>>,
+    pub(super) application_tools: Option<bool>,
 }
 
 #[derive(Deserialize)]

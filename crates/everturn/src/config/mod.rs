@@ -8,6 +8,7 @@
 //! Every setting is described in `everturn.example.toml`.
 
 mod agent;
+mod capabilities;
 mod check;
 mod choice;
 mod detect;

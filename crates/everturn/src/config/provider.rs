@@ -44,7 +44,8 @@ pub(super) fn check(
             }
         }
     }
-    Some(Provider { kind: kind?, base_url, api_key, context_window })
+    let thinking_budget = tokens(report, "thinking_budget", provider.thinking_budget.as_ref());
+    Some(Provider { kind: kind?, base_url, api_key, context_window, thinking_budget })
 }
 
 fn base_url(report: &mut Report<'_>, text: &Text) -> Option<String> {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use everturn_core::{OptionSpec, TenantId};
+use everturn_engine::Capabilities;
 use secrecy::SecretString;
 
 use super::Limits;
@@ -108,6 +109,8 @@ pub struct Provider {
     pub api_key: Option<SecretString>,
     /// Tokens that the context of its models holds, if configured.
     pub context_window: Option<u64>,
+    /// Tokens that its models may think with, for those that think only when told to.
+    pub thinking_budget: Option<u64>,
 }
 
 /// The wire that a provider speaks.
@@ -200,6 +203,8 @@ pub struct Agent {
     pub turn_timeout: Duration,
     /// What clients may set.
     pub options: Vec<OptionSpec>,
+    /// What clients may use.
+    pub capabilities: Capabilities,
     /// Most tokens of one answer.
     pub max_output_tokens: Option<u64>,
     /// Tokens that the context of its model holds; overrides the provider's.
@@ -223,6 +228,7 @@ impl Agent {
             max_steps: 25,
             turn_timeout: Duration::from_secs(60 * 60),
             options: Vec::new(),
+            capabilities: Capabilities::default(),
             max_output_tokens: None,
             context_window: None,
         }

@@ -52,7 +52,10 @@ pub async fn what_was_deleted_is_gone(harness: &impl Harness) {
         assert_eq!(store.session(&talk.tenant, &talk.session).await, Ok(None));
         assert_eq!(store.turns(&talk.tenant, &talk.session).await, Ok(Vec::new()));
         let listed = store.sessions(&talk.tenant, None, 10).await.expect("a list");
-        assert_eq!(listed.into_iter().map(|row| row.session.id).collect::<Vec<_>>(), [other.session.clone()]);
+        assert_eq!(
+            listed.into_iter().map(|row| row.session.id).collect::<Vec<_>>(),
+            std::slice::from_ref(&other.session)
+        );
         for turn in [&turn, &next] {
             assert_eq!(store.turn(&talk.tenant, &talk.session, turn).await, Ok(None));
             assert_eq!(read_all(&store, turn, 1000).await, Vec::new());

@@ -3,33 +3,21 @@
 //! Every check of a command comes before its first write, so a refused command leaves nothing behind and needs no
 //! savepoint.
 
-use everturn_core::{Segment, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
-use rusqlite::{Connection, OptionalExtension, params};
+mod lookup;
+mod write;
+
+use everturn_core::{Segment, SessionId, TenantId, TurnId, Usage};
+use rusqlite::{Connection, params};
 
 use super::{
     fault::corrupt,
     live::{LiveTurns, Load, Staged, Standing},
     log::{self, MAX_SEQ},
-    rows::{from_json, int, to_json},
+    rows::{int, to_json},
 };
 use crate::{
-    Append, BeginTurn, ClaimedTurn, Command, NewSession, NodeId, Receipt, Refusal, Rest, ResumeTurn, StoreError,
-    TurnStatus,
+    Append, BeginTurn, ClaimedTurn, Command, NewSession, NodeId, Receipt, Refusal, ResumeTurn, StoreError, TurnStatus,
 };
-
-/// A turn's rows of `log` are gathered while it still runs once they are this many, or this large: so no commit has
-/// much to gather, and what is kept in memory of a turn is bounded.
-const GATHER_ROWS: usize = 1024;
-const GATHER_BYTES: u64 = 256 * 1024;
-
-/// A batch gathers no more of running turns than this; the others wait for the next batch, up to this many times the
-/// amounts above. So turns that began together do not all hold up the same commit.
-const GATHERED_ROWS: usize = 2 * GATHER_ROWS;
-const GATHERED_BYTES: u64 = 4 * GATHER_BYTES;
-const GATHER_OVERDUE: usize = 8;
-
-/// More tokens than anybody can use. Keeps sums within what SQLite counts with.
-const MAX_TOKENS: i64 = 1 << 60;
 
 type Verdict = Result<Receipt, Refusal>;
 
@@ -59,26 +47,8 @@ pub(super) struct Batch<'transaction, 'writer> {
     ids: &'writer mut RowIds,
     /// How much of running turns it has gathered.
     gathered: Load,
-}
-
-struct SessionState {
-    id: i64,
-    version: u64,
-    turns: u64,
-    created_at: Timestamp,
-    opened_by_turn: bool,
-}
-
-struct TurnState {
-    id: i64,
-    session: i64,
-    epoch: u64,
-    head: u64,
-    taken_epoch: u64,
-    taken_version: u64,
-    rest_version: u64,
-    usage: Usage,
-    status: TurnStatus,
+    /// How much it has written to `log`.
+    pub(super) written: Load,
 }
 
 impl<'transaction, 'writer> Batch<'transaction, 'writer> {
@@ -87,7 +57,7 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
         live: &'writer LiveTurns,
         ids: &'writer mut RowIds,
     ) -> Self {
-        Self { connection, staged: Staged::new(live), ids, gathered: Load::default() }
+        Self { connection, staged: Staged::new(live), ids, gathered: Load::default(), written: Load::default() }
     }
     pub(super) fn judge(&mut self, command: &Command) -> Result<Verdict, StoreError> {
         match command {
@@ -109,7 +79,7 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
         if self.is_deleted(tenant, &new.id)? {
             return Ok(Err(Refusal::Exists));
         }
-        self.insert_session(tenant, &new.id, &new.config, new.at, 0)?;
+        self.insert_session(&new.tenant, &new.id, &new.config, new.at, 0)?;
         Ok(Ok(Receipt { epoch: 0, version: 1 }))
     }
 
@@ -159,7 +129,7 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
                 self.update_config(session.id, &begin.config)?;
                 (session.id, session.turns + 1)
             }
-            None => (self.insert_session(tenant, &begin.session, &begin.config, begin.at, 1)?, 1),
+            None => (self.insert_session(&begin.tenant, &begin.session, &begin.config, begin.at, 1)?, 1),
         };
         if let Some((turn, end)) = superseded {
             log::gather(self.connection, turn.id, &[], Some(&end.segment))?;
@@ -171,9 +141,9 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
         let head = u64::from(begin.segment.count());
         self.connection
             .prepare_cached(
-                "INSERT INTO turns (id, name, session, ordinal, epoch, node, head, taken_epoch, taken_version,
-                     rest_version, tokens_in, tokens_out, created_at, status, messages)
-                 VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, 1, ?7, 0, 0, 0, ?8, ?9, ?10)",
+                "INSERT INTO turns (id, name, session, ordinal, epoch, node, head, gathered, taken_epoch,
+                     taken_version, rest_version, tokens_in, tokens_out, created_at, status, messages)
+                 VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, 0, 1, ?7, 0, 0, 0, ?8, ?9, ?10)",
             )?
             .execute(params![
                 turn,
@@ -223,7 +193,8 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
         self.update_config(session.id, &resume.config)?;
         self.connection
             .prepare_cached(
-                "UPDATE turns SET epoch = ?2, node = ?3, head = ?4, taken_epoch = ?2, taken_version = ?5, status = ?6
+                "UPDATE turns SET epoch = ?2, node = ?3, head = ?4, gathered = ?7, taken_epoch = ?2,
+                     taken_version = ?5, status = ?6
                  WHERE id = ?1",
             )?
             .execute(params![
@@ -232,7 +203,8 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
                 resume.node.0,
                 turn.head + u64::from(resume.segment.count()),
                 version,
-                to_json(&TurnStatus::Running)?
+                to_json(&TurnStatus::Running)?,
+                turn.head,
             ])?;
         let standing = Standing { turn: turn.id, session: session.id, epoch, head: turn.head, load: Load::default() };
         self.staged.start(&resume.turn, standing);
@@ -358,169 +330,6 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
         }
         Ok(claimed)
     }
-
-    /// Adds events to a running turn.
-    fn write_segment(&mut self, name: &TurnId, turn: i64, segment: &Segment) -> Result<(), StoreError> {
-        if segment.count() == 0 {
-            return Ok(());
-        }
-        let row = log::append(self.connection, self.ids.log(), turn, segment)?;
-        let head = segment.first_seq() + u64::from(segment.count()) - 1;
-        let load = self.staged.add_row(name, row, head);
-        let is_due = load.rows >= GATHER_ROWS || load.bytes >= GATHER_BYTES;
-        let is_overdue =
-            load.rows >= GATHER_OVERDUE * GATHER_ROWS || load.bytes >= GATHER_OVERDUE as u64 * GATHER_BYTES;
-        let has_room = self.gathered.rows < GATHERED_ROWS && self.gathered.bytes < GATHERED_BYTES;
-        if is_overdue || (is_due && has_room) {
-            self.gathered.rows += load.rows;
-            self.gathered.bytes += load.bytes;
-            log::gather(self.connection, turn, &self.staged.rows(name), None)?;
-            self.connection.prepare_cached("UPDATE turns SET head = ?2 WHERE id = ?1")?.execute(params![turn, head])?;
-            self.staged.clear_rows(name);
-        }
-        Ok(())
-    }
-
-    /// Writes what is kept of a turn that comes to rest, and adds its tokens to its session.
-    fn write_rest(
-        &self,
-        turn: i64,
-        before: Usage,
-        session: i64,
-        head: u64,
-        version: u64,
-        rest: &Rest,
-    ) -> Result<(), StoreError> {
-        let compaction = rest.compaction.as_ref().map(to_json).transpose()?;
-        let (tokens_in, tokens_out) = (tokens(rest.usage.input), tokens(rest.usage.output));
-        self.connection
-            .prepare_cached(
-                "UPDATE turns SET node = NULL, head = ?2, rest_version = ?3, tokens_in = ?4, tokens_out = ?5,
-                     status = ?6, compaction = ?7, messages = ?8
-                 WHERE id = ?1",
-            )?
-            .execute(params![
-                turn,
-                head,
-                version,
-                tokens_in,
-                tokens_out,
-                to_json(&rest.status)?,
-                compaction,
-                to_json(&rest.messages)?,
-            ])?;
-        self.connection
-            .prepare_cached(
-                "UPDATE sessions SET tokens_in = min(tokens_in + ?2, ?4), tokens_out = min(tokens_out + ?3, ?4)
-                 WHERE id = ?1",
-            )?
-            .execute(params![
-                session,
-                tokens_in - tokens(before.input),
-                tokens_out - tokens(before.output),
-                MAX_TOKENS
-            ])?;
-        Ok(())
-    }
-
-    fn insert_session(
-        &self,
-        tenant: i64,
-        name: &SessionId,
-        config: &SessionConfig,
-        at: Timestamp,
-        turns: u64,
-    ) -> Result<i64, StoreError> {
-        self.connection
-            .prepare_cached(
-                "INSERT INTO sessions (tenant, name, version, turns, tokens_in, tokens_out, created_at, updated_at,
-                     opened_by_turn)
-                 VALUES (?1, ?2, 1, ?3, 0, 0, ?4, ?4, ?5)",
-            )?
-            .execute(params![tenant, name.as_str(), turns, at.millis(), turns > 0])?;
-        let id = self.connection.last_insert_rowid();
-        self.connection
-            .prepare_cached("INSERT INTO configs (session, config) VALUES (?1, ?2)")?
-            .execute(params![id, to_json(config)?])?;
-        Ok(id)
-    }
-
-    fn update_config(&self, session: i64, config: &SessionConfig) -> Result<(), StoreError> {
-        self.connection
-            .prepare_cached("UPDATE configs SET config = ?2 WHERE session = ?1 AND config <> ?2")?
-            .execute(params![session, to_json(config)?])?;
-        Ok(())
-    }
-
-    fn config(&self, session: i64) -> Result<SessionConfig, StoreError> {
-        let mut select = self.connection.prepare_cached("SELECT config FROM configs WHERE session = ?1")?;
-        let mut rows = select.query([session])?;
-        let row = rows.next()?.ok_or_else(|| corrupt("a session without settings"))?;
-        from_json(row, 0)
-    }
-
-    /// The tenant's row. Made when it is first asked for.
-    fn tenant(&self, name: &TenantId) -> Result<i64, StoreError> {
-        let mut select = self.connection.prepare_cached("SELECT id FROM tenants WHERE name = ?1")?;
-        if let Some(id) = select.query_row([name.as_str()], |row| row.get(0)).optional()? {
-            return Ok(id);
-        }
-        self.connection.prepare_cached("INSERT INTO tenants (name) VALUES (?1)")?.execute([name.as_str()])?;
-        Ok(self.connection.last_insert_rowid())
-    }
-
-    fn session(&self, tenant: i64, name: &SessionId) -> Result<Option<SessionState>, StoreError> {
-        let mut select = self.connection.prepare_cached(
-            "SELECT id, version, turns, created_at, opened_by_turn FROM sessions WHERE tenant = ?1 AND name = ?2",
-        )?;
-        let found = select.query_row(params![tenant, name.as_str()], |row| {
-            Ok(SessionState {
-                id: row.get(0)?,
-                version: row.get(1)?,
-                turns: row.get(2)?,
-                created_at: Timestamp(row.get(3)?),
-                opened_by_turn: row.get(4)?,
-            })
-        });
-        Ok(found.optional()?)
-    }
-
-    fn is_deleted(&self, tenant: i64, session: &SessionId) -> Result<bool, StoreError> {
-        let mut select = self.connection.prepare_cached("SELECT 1 FROM tombstones WHERE tenant = ?1 AND name = ?2")?;
-        Ok(select.exists(params![tenant, session.as_str()])?)
-    }
-
-    fn last_turn(&self, session: &SessionState) -> Result<Option<(TurnId, TurnStatus)>, StoreError> {
-        let mut select =
-            self.connection.prepare_cached("SELECT name, status FROM turns WHERE session = ?1 AND ordinal = ?2")?;
-        let mut rows = select.query(params![session.id, session.turns])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some((TurnId::try_from(row.get::<_, String>(0)?).map_err(corrupt)?, from_json(row, 1)?)))
-    }
-
-    fn turn(&self, name: &TurnId) -> Result<Option<TurnState>, StoreError> {
-        let mut select = self.connection.prepare_cached(
-            "SELECT id, session, epoch, head, taken_epoch, taken_version, rest_version, tokens_in, tokens_out, status
-             FROM turns WHERE name = ?1",
-        )?;
-        let mut rows = select.query([name.as_str()])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some(TurnState {
-            id: row.get(0)?,
-            session: row.get(1)?,
-            epoch: row.get(2)?,
-            head: row.get(3)?,
-            taken_epoch: row.get(4)?,
-            taken_version: row.get(5)?,
-            rest_version: row.get(6)?,
-            usage: Usage { input: row.get(7)?, output: row.get(8)? },
-            status: from_json(row, 9)?,
-        }))
-    }
-}
-
-fn tokens(count: u64) -> i64 {
-    int(count).min(MAX_TOKENS)
 }
 
 /// Whether a segment begins right after `head` and ends where a log may end.

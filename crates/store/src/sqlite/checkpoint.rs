@@ -2,12 +2,13 @@
 //!
 //! A thread of its own copies while the writer goes on committing. SQLite begins the log anew only when a commit finds
 //! nothing left to copy, which under steady load does not happen by itself; so when the log has grown long, the writer
-//! copies the little that the thread has left over.
+//! waits for the thread and copies the little that it has left over. A disk that cannot keep up slows the commits down
+//! rather than filling up.
 
 use std::{
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicI32, Ordering},
         mpsc::{SyncSender, sync_channel},
     },
@@ -29,6 +30,8 @@ const LONG: i32 = 8_000;
 pub(super) struct Checkpointer {
     pages: Arc<AtomicI32>,
     copied_at: i32,
+    /// Held by whoever copies: SQLite lets one at a time, and turns the other away.
+    copying: Arc<Mutex<()>>,
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -44,14 +47,16 @@ impl Checkpointer {
         }))?;
         let connection = connect(path, Role::Checkpointer)?;
         let (wake, woken) = sync_channel::<()>(1);
+        let copying = Arc::new(Mutex::new(()));
+        let theirs = Arc::clone(&copying);
         let thread = std::thread::Builder::new().name("everturn-checkpoint".to_owned()).spawn(move || {
             while woken.recv().is_ok() {
-                copy(&connection);
+                copy(&connection, &theirs);
             }
         });
         // Without the thread the writer does all the copying, later and in larger pieces.
         let thread = thread.inspect_err(|error| tracing::warn!(%error, "cannot start the checkpoint thread")).ok();
-        Ok(Self { pages, copied_at: 0, wake: Some(wake), thread })
+        Ok(Self { pages, copied_at: 0, copying, wake: Some(wake), thread })
     }
 
     /// To be called after a commit, when its outcome has been told.
@@ -65,7 +70,7 @@ impl Checkpointer {
         }
         self.copied_at = pages;
         if pages >= LONG {
-            copy(writer);
+            copy(writer, &self.copying);
         } else if let Some(wake) = &self.wake {
             // Full means that it is about to copy anyway.
             let _ = wake.try_send(());
@@ -81,8 +86,9 @@ impl Checkpointer {
     }
 }
 
-/// Copies what can be copied without waiting for anybody. What fails now is tried again after more commits.
-fn copy(connection: &Connection) {
+/// Copies what no reader stands in the way of. What fails now is tried again after more commits.
+fn copy(connection: &Connection, copying: &Mutex<()>) {
+    let _alone = copying.lock().unwrap_or_else(PoisonError::into_inner);
     if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
         tracing::warn!(%error, "cannot move the write-ahead log into the database");
     }

@@ -18,13 +18,13 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("store.db");
         Self { _directory: directory, path }
     }
 
     fn open(&self) -> Arc<SqliteStore> {
-        Arc::new(SqliteStore::open(&self.path, Durability::Process).unwrap())
+        Arc::new(SqliteStore::open(&self.path, Durability::Process).expect("a store"))
     }
 }
 
@@ -209,6 +209,59 @@ async fn the_write_ahead_log_stays_bounded_and_goes_with_the_store() {
     let store: Arc<dyn Store> = place.open();
     let record = store.turn(&talk.tenant, &talk.session, &turn).await.unwrap().unwrap();
     assert_eq!(record.head, 1_499);
+}
+
+#[tokio::test]
+async fn a_silent_turn_does_not_keep_the_log_of_others() {
+    let place = Place::new();
+    let sqlite = place.open();
+    let store: Arc<dyn Store> = Arc::clone(&sqlite) as Arc<dyn Store>;
+    let (silent, busy) = (TurnId::mint(), TurnId::mint());
+    accept(&store, Talk::new("acme").begin(&silent, None, 3)).await;
+    accept(&store, Talk::new("acme").begin(&busy, None, 1)).await;
+    let size = async || {
+        let sql = "SELECT ifnull(sum(length(bytes)), 0) FROM log";
+        sqlite.on_writer(move |connection| connection.query_row(sql, [], |row| row.get::<_, u64>(0)).unwrap()).await
+    };
+    let mut largest = 0;
+    for seq in 2..402 {
+        accept(&store, append(&busy, 1, large(seq, 512 * 1024))).await;
+        largest = largest.max(size().await.unwrap());
+    }
+    assert!(largest > 60 << 20, "the silent turn keeps what comes after it, {largest} bytes, at first");
+    assert!(largest < 72 << 20, "the log grew to {largest} bytes");
+    assert!(size().await.unwrap() < 8 << 20, "once the silent turn was gathered, the log is short");
+    assert_log(&store, &silent, 3).await;
+    drop((store, sqlite));
+    let store: Arc<dyn Store> = place.open();
+    assert_log(&store, &silent, 3).await;
+    accept(&store, append(&silent, 1, segment(4, 2))).await;
+    accept(&store, append(&busy, 1, segment(402, 2))).await;
+    assert_log(&store, &silent, 5).await;
+    assert_eq!(page(&store, &busy, 401, 100).await.len(), 2);
+}
+
+#[tokio::test]
+async fn dead_rows_are_not_taken_for_living_ones() {
+    let place = Place::new();
+    let store: Arc<dyn Store> = place.open();
+    let (talk, gone, next) = (Talk::new("acme"), Talk::new("acme"), Talk::new("acme"));
+    let (turn, deleted, new) = (TurnId::mint(), TurnId::mint(), TurnId::mint());
+    talk.wait(&store, &turn).await;
+    accept(&store, talk.resume(&turn, 2, segment(3, 1))).await;
+    accept(&store, gone.begin(&deleted, None, 9)).await;
+    accept(&store, append_rest(&deleted, 1, segment(10, 1), rest(TurnStatus::Ended, 1))).await;
+    accept(&store, gone.delete()).await;
+    drop(store);
+    let store: Arc<dyn Store> = place.open();
+    // It must not get the number that the deleted turn had, whose rows may still be there.
+    accept(&store, next.begin(&new, None, 2)).await;
+    drop(store);
+    let store: Arc<dyn Store> = place.open();
+    assert_log(&store, &turn, 3).await;
+    assert_log(&store, &new, 2).await;
+    let claimed = store.claim(&node("node b"), 10).await.unwrap();
+    assert_eq!(claimed.into_iter().map(|claim| (claim.turn, claim.head)).collect::<Vec<_>>(), [(turn, 3), (new, 2)]);
 }
 
 #[tokio::test]

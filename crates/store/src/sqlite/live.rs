@@ -57,13 +57,6 @@ pub(super) struct LiveTurns {
     turns: RwLock<HashMap<TurnId, RunningTurn>>,
 }
 
-/// What a reader needs of a running turn.
-#[derive(Debug)]
-pub(super) struct LiveView {
-    pub(super) turn: i64,
-    pub(super) rows: Vec<HotRow>,
-}
-
 impl LiveTurns {
     pub(super) fn new(turns: HashMap<TurnId, RunningTurn>) -> Self {
         Self { turns: RwLock::new(turns) }
@@ -75,10 +68,25 @@ impl LiveTurns {
         turns.get(turn).map(|running| running.standing.head)
     }
 
-    /// The rows that hold events after `seq`, as many as `max_bytes` call for.
-    pub(super) fn view(&self, turn: &TurnId, seq: u64, max_bytes: u64) -> Option<LiveView> {
+    /// The first row of `log` that a running turn still needs.
+    pub(super) fn first_row(&self) -> Option<i64> {
         let turns = self.turns.read().unwrap_or_else(PoisonError::into_inner);
-        let running = turns.get(turn)?;
+        turns.values().filter_map(|running| running.rows.first()).map(|row| row.id).min()
+    }
+
+    /// The turns with the oldest rows, `count` at most.
+    pub(super) fn oldest(&self, count: usize) -> Vec<TurnId> {
+        let turns = self.turns.read().unwrap_or_else(PoisonError::into_inner);
+        let mut oldest: Vec<(i64, &TurnId)> =
+            turns.iter().filter_map(|(turn, running)| Some((running.rows.first()?.id, turn))).collect();
+        oldest.sort_unstable();
+        oldest.into_iter().take(count).map(|(_, turn)| turn.clone()).collect()
+    }
+
+    /// The rows that hold events after `seq`, as many as `max_bytes` call for. None if the turn does not run.
+    pub(super) fn rows(&self, turn: &TurnId, seq: u64, max_bytes: u64) -> Vec<HotRow> {
+        let turns = self.turns.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(running) = turns.get(turn) else { return Vec::new() };
         let from = running.rows.partition_point(|row| row.first_seq <= seq.saturating_add(1)).saturating_sub(1);
         let mut total = 0;
         let mut rows = Vec::new();
@@ -89,7 +97,7 @@ impl LiveTurns {
             total += row.bytes;
             rows.push(*row);
         }
-        Some(LiveView { turn: running.standing.turn, rows })
+        rows
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn append(connection: &Connection, id: i64, turn: i64, segment: &Segm
     Ok(HotRow { id, first_seq: segment.first_seq(), bytes: segment.bytes().len() as u64 })
 }
 
-/// Moves rows of `log`, which must be consecutive, into chunks, and what comes after them.
+/// Copies rows of `log`, all that a turn has there, into chunks, and what comes after them. The rows are dead then.
 pub(super) fn gather(
     connection: &Connection,
     turn: i64,
@@ -63,17 +63,14 @@ pub(super) fn gather(
     if let Some(segment) = last.filter(|segment| segment.count() > 0) {
         chunk.add(segment.first_seq(), segment.count(), segment.bytes())?;
     }
-    chunk.flush()?;
-    delete_rows(connection, rows)
+    chunk.flush()
 }
 
-/// Deletes rows of `log`. The rows of one turn often follow each other: those go at once.
+/// Deletes rows of `log`.
 pub(super) fn delete_rows(connection: &Connection, rows: &[HotRow]) -> Result<(), StoreError> {
-    let mut delete = connection.prepare_cached("DELETE FROM log WHERE id BETWEEN ?1 AND ?2")?;
-    for run in rows.chunk_by(|a, b| a.id + 1 == b.id) {
-        if let [first, ..] = run {
-            delete.execute([first.id, first.id + run.len() as i64 - 1])?;
-        }
+    let mut delete = connection.prepare_cached("DELETE FROM log WHERE id = ?1")?;
+    for row in rows {
+        delete.execute([row.id])?;
     }
     Ok(())
 }

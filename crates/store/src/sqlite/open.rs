@@ -14,8 +14,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::{
     Durability,
     batch::RowIds,
+    fault::corrupt,
     live::{HotRow, Load, RunningTurn, Standing},
     schema,
+    trim::Extent,
 };
 use crate::StoreError;
 
@@ -165,6 +167,7 @@ pub(super) struct Opened {
     pub(super) connection: Connection,
     pub(super) running: HashMap<TurnId, RunningTurn>,
     pub(super) ids: RowIds,
+    pub(super) extent: Extent,
     /// Held as long as the database is in use.
     pub(super) lock: File,
 }
@@ -196,13 +199,8 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Opened, OpenEr
     configure(&connection, Role::Writer(durability)).map_err(failed)?;
     schema::migrate(&mut connection).map_err(failed)?;
     check_pages(path, &connection)?;
-    let running = running(&connection).map_err(|error| OpenError::store(path, error))?;
-    let next = |table: &str| {
-        let sql = format!("SELECT ifnull(max(id), 0) + 1 FROM {table}");
-        connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).map_err(failed)
-    };
-    let ids = RowIds { next_turn: next("turns")?, next_log: next("log")? };
-    Ok(Opened { path: path.to_owned(), connection, running, ids, lock })
+    let (running, ids, extent) = running(&connection).map_err(|error| OpenError::store(path, error))?;
+    Ok(Opened { path: path.to_owned(), connection, running, ids, extent, lock })
 }
 
 /// Takes the lock file beside the database. The system frees it when the process ends, however it ends.
@@ -292,33 +290,48 @@ fn check_pages(path: &Path, connection: &Connection) -> Result<(), OpenError> {
     if found == "ok" { Ok(()) } else { Err(OpenError::Corrupt { path: path.to_owned(), what: found }) }
 }
 
-/// The turns that were running when the database was last closed. Reads no events.
-fn running(connection: &Connection) -> Result<HashMap<TurnId, RunningTurn>, StoreError> {
-    let mut names = HashMap::new();
-    let mut turns = HashMap::new();
-    let mut select = connection.prepare("SELECT id, name, session, epoch, head FROM turns WHERE node IS NOT NULL")?;
+/// The turns that were running when the database was last closed, and what `log` holds. Reads no events.
+fn running(connection: &Connection) -> Result<(HashMap<TurnId, RunningTurn>, RowIds, Extent), StoreError> {
+    let last_turn = connection.query_row("SELECT ifnull(max(id), 0) FROM turns", [], |row| row.get(0))?;
+    let mut ids = RowIds { next_turn: last_turn, next_log: 0 };
+    let mut extent = Extent::default();
+    let mut turns: HashMap<i64, (TurnId, u64, RunningTurn)> = HashMap::new();
+    let mut select =
+        connection.prepare("SELECT id, name, gathered, session, epoch, head FROM turns WHERE node IS NOT NULL")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        let turn: i64 = row.get(0)?;
-        let name = TurnId::try_from(row.get::<_, String>(1)?).map_err(super::fault::corrupt)?;
+        let turn = row.get(0)?;
+        let name = TurnId::try_from(row.get::<_, String>(1)?).map_err(corrupt)?;
         let standing =
-            Standing { turn, session: row.get(2)?, epoch: row.get(3)?, head: row.get(4)?, load: Load::default() };
-        names.insert(turn, name);
-        turns.insert(turn, RunningTurn { standing, rows: Vec::new() });
+            Standing { turn, session: row.get(3)?, epoch: row.get(4)?, head: row.get(5)?, load: Load::default() };
+        turns.insert(turn, (name, row.get(2)?, RunningTurn { standing, rows: Vec::new() }));
     }
     let mut select = connection.prepare("SELECT id, turn, first_seq, count, length(bytes) FROM log ORDER BY id")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        let id: i64 = row.get(0)?;
-        let hot = HotRow { id, first_seq: row.get(2)?, bytes: row.get(4)? };
-        let Some(running) = turns.get_mut(&row.get(1)?) else {
-            return Err(super::fault::corrupt(format_args!("row {id} of the log belongs to no running turn")));
-        };
-        let head = &mut running.standing.head;
-        *head = (*head).max(hot.first_seq + u64::from(row.get::<_, u32>(3)?) - 1);
-        running.standing.load.rows += 1;
-        running.standing.load.bytes += hot.bytes;
-        running.rows.push(hot);
+        let hot = HotRow { id: row.get(0)?, first_seq: row.get(2)?, bytes: row.get(4)? };
+        let turn = row.get(1)?;
+        if extent.load.rows == 0 {
+            extent.first = hot.id;
+        }
+        extent.grow(Load { rows: 1, bytes: hot.bytes });
+        ids.next_log = hot.id;
+        // A dead row may be all that is left of a turn; its number must not be given to another meanwhile.
+        ids.next_turn = ids.next_turn.max(turn);
+        if let Some((_, gathered, running)) = turns.get_mut(&turn)
+            && hot.first_seq > *gathered
+        {
+            let standing = &mut running.standing;
+            standing.head = standing.head.max(hot.first_seq + u64::from(row.get::<_, u32>(3)?).saturating_sub(1));
+            standing.load.rows += 1;
+            standing.load.bytes += hot.bytes;
+            running.rows.push(hot);
+        }
     }
-    Ok(turns.into_iter().filter_map(|(id, turn)| Some((names.remove(&id)?, turn))).collect())
+    ids.next_turn += 1;
+    ids.next_log += 1;
+    if extent.load.rows == 0 {
+        extent.first = ids.next_log;
+    }
+    Ok((turns.into_values().map(|(name, _, running)| (name, running)).collect(), ids, extent))
 }

@@ -4,9 +4,11 @@
 //! tenants      a number for every tenant
 //! sessions     id is the position in the list: it rises and is never given again
 //! configs      settings of a session, apart from it because they are large and rarely change
-//! turns        node is set while the turn runs; head is the last seq known when the row was written
+//! turns        node is set while the turn runs; head is the last seq known when the row was written, gathered the
+//!              last seq in `chunks` when the turn last began to run or was gathered while it ran
 //! log          events of running turns in commit order: one row per turn and batch, and no index, so that a commit
-//!              of many turns touches few pages
+//!              of many turns touches few pages. Rows of turns that do not run, and events up to `gathered`, are dead
+//!              and wait for `trim.rs`
 //! chunks       events gathered from `log` when a turn rests or its share of `log` grows large; see `log.rs`
 //! tombstones   names of deleted sessions
 //! ```
@@ -53,6 +55,7 @@ const MIGRATIONS: &[&str] = &["
         epoch INTEGER NOT NULL,
         node TEXT,
         head INTEGER NOT NULL,
+        gathered INTEGER NOT NULL,
         taken_epoch INTEGER NOT NULL,
         taken_version INTEGER NOT NULL,
         rest_version INTEGER NOT NULL,

@@ -9,6 +9,7 @@ use super::{
     batch::{Batch, RowIds},
     checkpoint::Checkpointer,
     live::LiveTurns,
+    trim::{Extent, OLDEST},
 };
 use crate::{ClaimedTurn, Command, NodeId, Receipt, Refusal, StoreError};
 
@@ -35,6 +36,7 @@ pub(super) struct Writer {
     connection: Connection,
     live: Arc<LiveTurns>,
     ids: RowIds,
+    extent: Extent,
     checkpointer: Checkpointer,
 }
 
@@ -44,9 +46,10 @@ impl Writer {
         mut connection: Connection,
         live: Arc<LiveTurns>,
         ids: RowIds,
+        extent: Extent,
     ) -> rusqlite::Result<Self> {
         let checkpointer = Checkpointer::start(path, &mut connection)?;
-        Ok(Self { connection, live, ids, checkpointer })
+        Ok(Self { connection, live, ids, extent, checkpointer })
     }
 
     /// Works until nobody can ask any more. If it panics, the channel closes and everybody who waits is told so.
@@ -74,12 +77,23 @@ impl Writer {
 
     /// One transaction. What it staged in memory is published if, and only if, it is durable.
     fn transact<T>(&mut self, work: impl FnOnce(&mut Batch<'_, '_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        // What was published is durable, so rows before the first that it names are dead, whatever this batch does.
+        let mut extent = self.extent;
+        let alive = if extent.is_due() { self.live.first_row().unwrap_or(self.ids.next_log) } else { 0 };
+        let oldest = if extent.is_due() && extent.is_long() { self.live.oldest(OLDEST) } else { Vec::new() };
+
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut batch = Batch::new(&transaction, &self.live, &mut self.ids);
         let done = work(&mut batch)?;
+        batch.gather_oldest(&oldest)?;
+        if extent.is_due() {
+            extent.trim(&transaction, alive)?;
+        }
+        extent.grow(batch.written);
         let staged = batch.staged;
         transaction.commit()?;
         staged.publish();
+        self.extent = extent;
         Ok(done)
     }
 }

@@ -218,6 +218,15 @@ fn references_that_multiply_with_the_depth_of_the_input_are_not_followed() {
 }
 
 #[test]
+fn the_deepest_chain_of_references_fits_the_stack() {
+    let schema = json!({"type": "object", "properties": {"a": {"$ref": "#"}}});
+    let nested = |depth: usize, core: Value| (0..depth).fold(core, |inner, _| json!({"a": inner}));
+    check(&schema, &nested(120, json!({})), expect!["fits"]);
+    let message = compile(&schema).unwrap().validate(&Json::of(&nested(120, json!(1))).unwrap()).unwrap_err();
+    assert!(message.contains("1 is not of type \"object\""), "{message}");
+}
+
+#[test]
 fn backtracking_is_bounded() {
     let schema = json!({"properties": {"a": {"pattern": "^(?=(a+)+b)\\1$"}}});
     let input = json!({"a": "a".repeat(5000)});

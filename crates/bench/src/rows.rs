@@ -1,0 +1,253 @@
+//! The rows: what is measured, and what is to be reached.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use everturn_core::{SessionConfig, SessionId, TenantId, Timestamp};
+use everturn_store::{Command, Durability, NewSession, SqliteStore, Store as _};
+
+use crate::{
+    report::{Better, Figure, Report, Row},
+    server::Server,
+    yardstick::{median, raw_fsync, raw_sse},
+};
+
+const MIB: f64 = 1024.0 * 1024.0;
+const DELTAS: usize = 20_000;
+const REPLAYED: usize = 100_000;
+const SESSIONS: usize = 1_000_000;
+
+/// Measures everything.
+pub(crate) fn run(everturn: &Path) -> anyhow::Result<Report> {
+    // Beside the binary: on the disk that is used, not in memory.
+    let beside = everturn.parent().unwrap_or(Path::new("."));
+    let folder = tempfile::tempdir_in(beside)?;
+    let mut report = Report::default();
+    let fsync = raw_fsync(folder.path())?.as_secs_f64() * 1e3;
+    report.yardsticks.push(Figure { name: "raw fsync, 4 KiB append, p50", value: fsync, unit: "ms" });
+    let sse = raw_sse(DELTAS, 9)?;
+    report.yardsticks.push(Figure { name: "raw SSE, bare hyper, frame by frame", value: sse, unit: "/s" });
+
+    let server = Server::start(everturn, folder.path())?;
+    let start_empty = server.started_in;
+    let idle = server.memory()? as f64 / MIB;
+    one_turn(&server, &mut report, sse)?;
+    many_turns(&server, &mut report)?;
+    first_event(&server, &mut report, folder.path())?;
+    replay(&server, &mut report)?;
+    slow_reader(&server, &mut report)?;
+    drop(server);
+
+    starts(everturn, &mut report, start_empty)?;
+    memory(everturn, &mut report, idle)?;
+    Ok(report)
+}
+
+fn progress(what: &str) {
+    eprintln!("measuring: {what}");
+}
+
+fn one_turn(server: &Server, report: &mut Report, sse: f64) -> anyhow::Result<()> {
+    progress("one turn of 20,000 deltas");
+    const RUNS: usize = 15;
+    let mut client = server.client()?;
+    let text = format!("stream {DELTAS}");
+    client.put(&text)?;
+    let (mut rates, mut events) = (Vec::new(), 0);
+    let before = server.cpu()?;
+    for _ in 0..RUNS {
+        let answer = client.put(&text)?;
+        anyhow::ensure!(answer.frames >= DELTAS, "only {} frames", answer.frames);
+        events += answer.frames;
+        rates.push(answer.frames as f64 / answer.whole.as_secs_f64());
+    }
+    let cpu = (server.cpu()? - before).as_secs_f64() * 1e6 / events as f64;
+    let rate = median(&mut rates);
+    let more = Better::More;
+    let what = "one turn, one reader: events/s";
+    let because = "0.3 × raw SSE".to_owned();
+    report.rows.push(Row { number: "1", what, value: rate, unit: "/s", goal: 0.3 * sse, better: more, because });
+    let because = "on two idle cores".to_owned();
+    report.rows.push(Row { number: "1", what, value: rate, unit: "/s", goal: 300_000.0, better: more, because });
+    let what = "server CPU per delivered event";
+    let because = String::new();
+    report.rows.push(Row { number: "2", what, value: cpu, unit: "µs", goal: 4.0, better: Better::Less, because });
+    Ok(())
+}
+
+fn many_turns(server: &Server, report: &mut Report) -> anyhow::Result<()> {
+    progress("50 clients, turns of 20 deltas");
+    const CLIENTS: usize = 50;
+    const TIME: Duration = Duration::from_secs(5);
+    let (turns, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                let run = || -> anyhow::Result<()> {
+                    let mut client = server.client()?;
+                    while begun.elapsed() < TIME {
+                        let answer = client.put("stream 20")?;
+                        anyhow::ensure!(answer.frames >= 23, "only {} frames", answer.frames);
+                        turns.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Ok(())
+                };
+                if let Err(error) = run() {
+                    eprintln!("a client failed: {error:#}");
+                    failed.store(true, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    anyhow::ensure!(!failed.into_inner(), "clients failed");
+    let rate = turns.into_inner() as f64 / begun.elapsed().as_secs_f64();
+    let because = "on two idle cores".to_owned();
+    let what = "50 clients, turns of 20 deltas: turns/s";
+    report.rows.push(Row { number: "3", what, value: rate, unit: "/s", goal: 2_000.0, better: Better::More, because });
+    Ok(())
+}
+
+fn first_event(server: &Server, report: &mut Report, folder: &Path) -> anyhow::Result<()> {
+    progress("request to first event");
+    let mut client = server.client()?;
+    let mut times = Vec::new();
+    // The disk changes its mood: measured again, right here.
+    let fsync = raw_fsync(folder)?.as_secs_f64() * 1e3;
+    for _ in 0..300 {
+        times.push(client.put("stream 1")?.first.as_secs_f64() * 1e3);
+    }
+    let value = median(&mut times);
+    let because = format!("1.5 × raw fsync ({fsync:.2} ms) + 1 ms");
+    let (what, goal) = ("request to first event, p50", 1.5 * fsync + 1.0);
+    report.rows.push(Row { number: "4", what, value, unit: "ms", goal, better: Better::Less, because });
+    Ok(())
+}
+
+fn replay(server: &Server, report: &mut Report) -> anyhow::Result<()> {
+    progress("replay of a finished turn of 100,000 events");
+    let sse = raw_sse(REPLAYED, 5)?;
+    let mut client = server.client()?;
+    let made = client.put(&format!("stream {REPLAYED}"))?;
+    client.replay(&made.session, &made.turn)?;
+    let (mut rates, before) = (Vec::new(), server.memory()? as f64);
+    for _ in 0..7 {
+        let answer = client.replay(&made.session, &made.turn)?;
+        anyhow::ensure!(answer.frames == made.frames, "{} frames of {}", answer.frames, made.frames);
+        rates.push(answer.frames as f64 / answer.whole.as_secs_f64());
+    }
+    let grown = (server.memory()? as f64 - before) / MIB;
+    let (what, because) = ("replay of 100,000 events: events/s", format!("0.5 × raw SSE ({sse:.0}/s)"));
+    let value = median(&mut rates);
+    report.rows.push(Row { number: "6", what, value, unit: "/s", goal: 0.5 * sse, better: Better::More, because });
+    let (what, because) = ("memory grown by seven replays", "flat".to_owned());
+    let value = grown.max(0.01);
+    report.rows.push(Row { number: "6", what, value, unit: "MiB", goal: 4.0, better: Better::Less, because });
+    Ok(())
+}
+
+fn slow_reader(server: &Server, report: &mut Report) -> anyhow::Result<()> {
+    progress("a slow reader beside a fast one");
+    let text = "stream 200000";
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    // The first long turn takes the memory that such turns need; what comes on top is the slow readers'.
+    server.client()?.put(text)?;
+    let before = server.memory()? as f64;
+    // Interleaved, so that both meet the same disk.
+    for _ in 0..5 {
+        let answer = server.client()?.put(text)?;
+        alone.push(answer.frames as f64 / answer.whole.as_secs_f64());
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut dawdling = None;
+        let answer = server.client()?.put_and_tell(text, |turn| {
+            let path = crate::client::view(&turn.session, &turn.turn);
+            let (address, stop) = (server.client(), Arc::clone(&stop));
+            dawdling = Some(std::thread::spawn(move || -> anyhow::Result<()> {
+                let mut client = address?;
+                client.send("GET", &path, "")?;
+                client.dawdle(&stop);
+                Ok(())
+            }));
+        })?;
+        beside.push(answer.frames as f64 / answer.whole.as_secs_f64());
+        stop.store(true, Ordering::Relaxed);
+        if let Some(dawdling) = dawdling {
+            dawdling.join().unwrap_or_else(|_| anyhow::bail!("the slow reader crashed"))?;
+        }
+    }
+    let grown = (server.memory()? as f64 - before) / MIB;
+    let value = median(&mut beside) / median(&mut alone);
+    let (what, because) = ("fast reader beside a slow one, against alone", "within 5 %".to_owned());
+    report.rows.push(Row { number: "9", what, value, unit: "×", goal: 0.95, better: Better::More, because });
+    let (what, because, value) = ("memory grown by slow readers", "flat".to_owned(), grown.max(0.01));
+    report.rows.push(Row { number: "9", what, value, unit: "MiB", goal: 16.0, better: Better::Less, because });
+    Ok(())
+}
+
+fn starts(everturn: &Path, report: &mut Report, empty: Duration) -> anyhow::Result<()> {
+    progress("start with an empty store, and with a million sessions");
+    let beside = everturn.parent().unwrap_or(Path::new("."));
+    let folder = tempfile::tempdir_in(beside)?;
+    fill(&folder.path().join("data/everturn.db"))?;
+    let full = Server::start(everturn, folder.path())?.started_in;
+    for (what, time, goal) in [
+        ("start to first answer, empty store", empty, 100.0),
+        ("start to first answer, a million sessions", full, 300.0),
+    ] {
+        let (value, because) = (time.as_secs_f64() * 1e3, String::new());
+        report.rows.push(Row { number: "11", what, value, unit: "ms", goal, better: Better::Less, because });
+    }
+    Ok(())
+}
+
+fn fill(path: &Path) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let store = SqliteStore::open(path, Durability::Process)?;
+        let config = SessionConfig { agent: "load".into(), ..SessionConfig::default() };
+        let session = || NewSession {
+            tenant: TenantId::local(),
+            id: SessionId::mint(),
+            config: config.clone(),
+            at: Timestamp::now(),
+        };
+        const BATCH: usize = 10_000;
+        for _ in 0..SESSIONS / BATCH {
+            let batch = (0..BATCH).map(|_| Command::CreateSession(session())).collect();
+            let outcomes = store.commit(Arc::new(batch)).await?;
+            anyhow::ensure!(outcomes.iter().all(Result::is_ok), "a session was refused");
+        }
+        store.close().await;
+        Ok(())
+    })
+}
+
+fn memory(everturn: &Path, report: &mut Report, idle: f64) -> anyhow::Result<()> {
+    progress("memory after 10,000 turns");
+    let beside = everturn.parent().unwrap_or(Path::new("."));
+    let folder = tempfile::tempdir_in(beside)?;
+    let server = Server::start(everturn, folder.path())?;
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..20)
+            .map(|_| {
+                scope.spawn(|| -> anyhow::Result<()> {
+                    let mut client = server.client()?;
+                    (0..500).try_for_each(|_| client.put("stream 20").map(drop))
+                })
+            })
+            .collect();
+        clients.into_iter().try_for_each(|client| client.join().unwrap_or_else(|_| anyhow::bail!("a client crashed")))
+    })?;
+    let after = server.memory()? as f64 / MIB;
+    for (what, value, goal) in [("memory, idle", idle, 40.0), ("memory after 10,000 turns", after, 80.0)] {
+        let because = String::new();
+        report.rows.push(Row { number: "13", what, value, unit: "MiB", goal, better: Better::Less, because });
+    }
+    Ok(())
+}

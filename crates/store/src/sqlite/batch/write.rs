@@ -1,0 +1,156 @@
+//! Writes what several commands have in common.
+
+use everturn_core::{Segment, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
+use rusqlite::params;
+
+use super::Batch;
+use crate::{
+    Rest, StoreError,
+    sqlite::{
+        live::Standing,
+        log,
+        rows::{int, to_json},
+    },
+};
+
+/// A turn's rows of `log` are gathered while it still runs once they are this many, or this large: so no commit has
+/// much to gather, and what is kept in memory of a turn is bounded.
+const GATHER_ROWS: usize = 1024;
+const GATHER_BYTES: u64 = 256 * 1024;
+
+/// A batch gathers no more of running turns than this; the others wait for the next batch, up to this many times the
+/// amounts above. So turns that began together do not all hold up the same commit.
+const GATHERED_ROWS: usize = 2 * GATHER_ROWS;
+const GATHERED_BYTES: u64 = 4 * GATHER_BYTES;
+const GATHER_OVERDUE: usize = 8;
+
+/// More tokens than anybody can use. Keeps sums within what SQLite counts with.
+const MAX_TOKENS: i64 = 1 << 60;
+
+impl Batch<'_, '_> {
+    /// Adds events to a running turn.
+    pub(super) fn write_segment(&mut self, name: &TurnId, turn: i64, segment: &Segment) -> Result<(), StoreError> {
+        if segment.count() == 0 {
+            return Ok(());
+        }
+        let row = log::append(self.connection, self.ids.log(), turn, segment)?;
+        let head = segment.first_seq() + u64::from(segment.count()) - 1;
+        self.written.rows += 1;
+        self.written.bytes += row.bytes;
+        let load = self.staged.add_row(name, row, head);
+        let is_due = load.rows >= GATHER_ROWS || load.bytes >= GATHER_BYTES;
+        let is_overdue =
+            load.rows >= GATHER_OVERDUE * GATHER_ROWS || load.bytes >= GATHER_OVERDUE as u64 * GATHER_BYTES;
+        if is_overdue || (is_due && self.has_room()) { self.gather_running(name) } else { Ok(()) }
+    }
+
+    /// Gathers what a turn has in `log` while it runs on.
+    fn gather_running(&mut self, name: &TurnId) -> Result<(), StoreError> {
+        let Some(Standing { turn, head, load, .. }) = self.staged.standing(name) else { return Ok(()) };
+        log::gather(self.connection, turn, &self.staged.rows(name), None)?;
+        self.connection
+            .prepare_cached("UPDATE turns SET head = ?2, gathered = ?2 WHERE id = ?1")?
+            .execute(params![turn, head])?;
+        self.staged.clear_rows(name);
+        self.gathered.rows += load.rows;
+        self.gathered.bytes += load.bytes;
+        Ok(())
+    }
+
+    /// Gathers the turns whose rows are the oldest, as far as the batch has room.
+    pub(in crate::sqlite) fn gather_oldest(&mut self, oldest: &[TurnId]) -> Result<(), StoreError> {
+        for turn in oldest {
+            if !self.has_room() {
+                break;
+            }
+            self.gather_running(turn)?;
+        }
+        Ok(())
+    }
+
+    fn has_room(&self) -> bool {
+        self.gathered.rows < GATHERED_ROWS && self.gathered.bytes < GATHERED_BYTES
+    }
+
+    /// Writes what is kept of a turn that comes to rest, and adds its tokens to its session.
+    pub(super) fn write_rest(
+        &self,
+        turn: i64,
+        before: Usage,
+        session: i64,
+        head: u64,
+        version: u64,
+        rest: &Rest,
+    ) -> Result<(), StoreError> {
+        let compaction = rest.compaction.as_ref().map(to_json).transpose()?;
+        let (tokens_in, tokens_out) = (tokens(rest.usage.input), tokens(rest.usage.output));
+        self.connection
+            .prepare_cached(
+                "UPDATE turns SET node = NULL, head = ?2, rest_version = ?3, tokens_in = ?4, tokens_out = ?5,
+                     status = ?6, compaction = ?7, messages = ?8
+                 WHERE id = ?1",
+            )?
+            .execute(params![
+                turn,
+                head,
+                version,
+                tokens_in,
+                tokens_out,
+                to_json(&rest.status)?,
+                compaction,
+                to_json(&rest.messages)?,
+            ])?;
+        self.connection
+            .prepare_cached(
+                "UPDATE sessions SET tokens_in = min(tokens_in + ?2, ?4), tokens_out = min(tokens_out + ?3, ?4)
+                 WHERE id = ?1",
+            )?
+            .execute(params![
+                session,
+                tokens_in - tokens(before.input),
+                tokens_out - tokens(before.output),
+                MAX_TOKENS
+            ])?;
+        Ok(())
+    }
+
+    pub(super) fn insert_session(
+        &self,
+        tenant: &TenantId,
+        name: &SessionId,
+        config: &SessionConfig,
+        at: Timestamp,
+        turns: u64,
+    ) -> Result<i64, StoreError> {
+        let tenant = match self.tenant(tenant)? {
+            0 => {
+                let mut insert = self.connection.prepare_cached("INSERT INTO tenants (name) VALUES (?1)")?;
+                insert.insert([tenant.as_str()])?
+            }
+            known => known,
+        };
+        self.connection
+            .prepare_cached(
+                "INSERT INTO sessions (tenant, name, version, turns, tokens_in, tokens_out, created_at, updated_at,
+                     opened_by_turn)
+                 VALUES (?1, ?2, 1, ?3, 0, 0, ?4, ?4, ?5)",
+            )?
+            .execute(params![tenant, name.as_str(), turns, at.millis(), turns > 0])?;
+        let id = self.connection.last_insert_rowid();
+        self.connection
+            .prepare_cached("INSERT INTO configs (session, config) VALUES (?1, ?2)")?
+            .execute(params![id, to_json(config)?])?;
+        Ok(id)
+    }
+
+    pub(super) fn update_config(&self, session: i64, config: &SessionConfig) -> Result<(), StoreError> {
+        self.connection
+            .prepare_cached("UPDATE configs SET config = ?2 WHERE session = ?1 AND config <> ?2")?
+            .execute(params![session, to_json(config)?])?;
+        Ok(())
+    }
+}
+
+fn tokens(count: u64) -> i64 {
+    int(count).min(MAX_TOKENS)
+}
