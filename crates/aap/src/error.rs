@@ -123,6 +123,7 @@ impl From<BodyError> for ApiError {
         let status = match error {
             BodyError::NotJson(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
             BodyError::TooDeep { .. } | BodyError::Malformed(_) | BodyError::Cut => StatusCode::BAD_REQUEST,
         };
         Self::new(status, error.to_string())

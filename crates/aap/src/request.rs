@@ -17,6 +17,9 @@ const MAX_MESSAGES: usize = 10_000;
 /// How long a tool call's id may be.
 const MAX_CALL_ID: usize = 256;
 
+/// What a message without content is told.
+const BLANK: &str = "the user message is empty; send a text, or blocks with at least one text or image";
+
 /// How the client wants the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -82,6 +85,7 @@ pub(crate) fn seed(messages: Vec<MessageIn>, agent: &Agent) -> Result<Submission
         seed.push(place.message(message, agent)?);
     }
     match seed.last() {
+        Some(Message::User { content }) if is_blank(content) => Err(ApiError::bad_request(BLANK)),
         Some(Message::User { .. }) => Ok(Submission::Begin(seed)),
         Some(_) => Err(ApiError::bad_request("the last message must be from the user")),
         None => Err(ApiError::bad_request("messages is empty; send at least one user message")),
@@ -103,7 +107,10 @@ pub(crate) fn turn(messages: Vec<MessageIn>, agent: &Agent) -> Result<Submission
     for (index, message) in messages.into_iter().enumerate() {
         let place = Place { index };
         match message.role.as_str() {
-            "user" => return Ok(Submission::Begin(vec![place.message(message, agent)?])),
+            "user" => match place.message(message, agent)? {
+                Message::User { content } if is_blank(&content) => return Err(ApiError::bad_request(BLANK)),
+                message => return Ok(Submission::Begin(vec![message])),
+            },
             "tool_permission" => answers.push(place.permission(message)?),
             "tool" => match place.message(message, agent)? {
                 Message::Tool { call_id, content, .. } => answers.push(Answer::Result { call_id, content }),
@@ -115,6 +122,14 @@ pub(crate) fn turn(messages: Vec<MessageIn>, agent: &Agent) -> Result<Submission
         }
     }
     Ok(Submission::Answers(answers))
+}
+
+/// Whether nothing is said: models take no empty messages.
+fn is_blank(content: &Content) -> bool {
+    match content {
+        Content::Text(text) => text.is_empty(),
+        Content::Blocks(blocks) => blocks.iter().all(|block| matches!(block, Block::Text(text) if text.is_empty())),
+    }
 }
 
 /// Where in the request something stands, for errors.

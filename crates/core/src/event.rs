@@ -107,7 +107,7 @@ pub struct TurnStarted {
 /// See [`Event::StepFinished`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepFinished {
-    /// The whole answer. Equals the step's deltas and calls.
+    /// The whole answer: the step's deltas and calls, and reasoning that came after text.
     pub content: Content,
     /// Why the model stopped.
     pub finish: Finish,

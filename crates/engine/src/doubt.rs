@@ -36,7 +36,7 @@ impl Engine {
                         Ok(Receipt { epoch, .. }) => {
                             tracing::info!(%turn, "a turn was kept although its commit had failed; taking it up");
                             let head = record.head;
-                            let live = self.enlist(&turn, head);
+                            let live = self.enlist(&tenant, &session, &turn, head);
                             return self.recover(ClaimedTurn { tenant, session, turn, epoch, head }, live).await;
                         }
                         Err(CommitError::Refused(_)) => return,

@@ -159,8 +159,8 @@ impl Engine {
 
     /// Deletes a session with all that belongs to it; a running turn is cancelled first.
     pub async fn delete(&self, tenant: &TenantId, session: &SessionId) -> Result<(), DeleteError> {
-        let record = self.0.store.session(tenant, session).await?.ok_or(DeleteError::NotFound)?;
-        if let Some(live) = record.last_turn.and_then(|turn| self.0.live.get(&turn.id)) {
+        self.0.store.session(tenant, session).await?.ok_or(DeleteError::NotFound)?;
+        if let Some(live) = self.0.live.of_session(tenant, session) {
             live.interrupt(Interrupt::Cancel(CancelReason::SessionDeleted));
             let mut head = live.tail.watch();
             // A turn that does not end in time finds its log gone.
@@ -168,7 +168,13 @@ impl Engine {
         }
         let command = Command::DeleteSession { tenant: tenant.clone(), session: session.clone() };
         match self.0.committer.commit(command).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                // One that began in between.
+                if let Some(live) = self.0.live.of_session(tenant, session) {
+                    live.interrupt(Interrupt::Cancel(CancelReason::SessionDeleted));
+                }
+                Ok(())
+            }
             Err(CommitError::Refused(_)) => Err(DeleteError::NotFound),
             Err(CommitError::Store(error) | CommitError::Unknown { error, .. }) => Err(error.into()),
         }

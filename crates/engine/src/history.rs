@@ -4,7 +4,10 @@ use everturn_core::{Compaction, Content, Event, FailureCode, Message, Outcome, U
 use everturn_models::{ModelError, ModelEvent, ModelRequest};
 use futures_util::StreamExt as _;
 
-use crate::turn::{Stopped, Turn};
+use crate::{
+    step::backoff,
+    turn::{Stopped, Turn},
+};
 
 /// What the model is asked for when history grows too long. The demo model knows these words.
 const SUMMARISE: &str = "Summarise the conversation so far for the assistant who will go on with it. Keep names, \
@@ -62,7 +65,7 @@ impl Turn {
             let keep = budget / (2 << round);
             let covered = self.compaction().map_or(0, |compaction| compaction.covers);
             let Some(cut) = context::cut(&self.full_history(), covered, keep) else { break };
-            match Box::pin(self.summarise(covered, cut, budget)).await {
+            match Box::pin(self.summarise_with_retries(covered, cut, budget)).await {
                 Ok((summary, usage)) => {
                     self.count_tokens(usage);
                     self.record(Event::HistoryCompacted(Compaction { summary, covers: cut, usage }))?;
@@ -80,6 +83,29 @@ impl Turn {
         }
         self.close(Outcome::MaxTokens, Usage::default(), "Tool call not run: the context window is full").await?;
         Ok(false)
+    }
+
+    /// As [`Self::summarise`], again while the provider fails for the moment.
+    async fn summarise_with_retries(
+        &self,
+        covered: usize,
+        cut: usize,
+        budget: u64,
+    ) -> Result<(String, Usage), ModelError> {
+        let settings = &self.shared.settings;
+        let mut attempt = 0;
+        loop {
+            let error = match Box::pin(self.summarise(covered, cut, budget)).await {
+                Ok(made) => return Ok(made),
+                Err(error) => error,
+            };
+            let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempt));
+            if !error.is_retryable() || attempt >= settings.retries || wait > settings.retry_max {
+                return Err(error);
+            }
+            attempt += 1;
+            tokio::time::sleep(wait).await;
+        }
     }
 
     /// Has the model summarise what is between two places of full history, together with the summary before it.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use everturn_core::{CancelReason, TurnId};
+use everturn_core::{CancelReason, SessionId, TenantId, TurnId};
 use tokio::sync::watch;
 
 use crate::tail::Tail;
@@ -24,13 +24,15 @@ pub(crate) enum Interrupt {
 /// A turn that this process runs, as others see it.
 #[derive(Debug)]
 pub(crate) struct LiveTurn {
+    tenant: TenantId,
+    session: SessionId,
     pub(crate) tail: Arc<Tail>,
     interrupt: watch::Sender<Option<Interrupt>>,
 }
 
 impl LiveTurn {
-    pub(crate) fn new(tail: Arc<Tail>) -> Self {
-        Self { tail, interrupt: watch::Sender::new(None) }
+    pub(crate) fn new(tenant: TenantId, session: SessionId, tail: Arc<Tail>) -> Self {
+        Self { tenant, session, tail, interrupt: watch::Sender::new(None) }
     }
 
     /// Asks for an end. The first word counts.
@@ -80,6 +82,10 @@ impl LiveTurns {
 
     pub(crate) fn get(&self, turn: &TurnId) -> Option<Arc<LiveTurn>> {
         self.lock().get(turn).cloned()
+    }
+
+    pub(crate) fn of_session(&self, tenant: &TenantId, session: &SessionId) -> Option<Arc<LiveTurn>> {
+        self.lock().values().find(|live| live.session == *session && live.tenant == *tenant).cloned()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<LiveTurn>> {

@@ -64,7 +64,7 @@ impl Engine {
             for turn in claimed {
                 self.0.metrics.turns_recovered.inc();
                 // Readers can follow it from now on, however long it takes until it runs.
-                let live = self.enlist(&turn.turn, turn.head);
+                let live = self.enlist(&turn.tenant, &turn.session, &turn.turn, turn.head);
                 let engine = self.clone();
                 self.0.tasks.spawn(async move { Box::pin(engine.recover(turn, live)).await });
             }
@@ -75,8 +75,9 @@ impl Engine {
     }
 
     /// Makes a turn known to readers and to those who would end it.
-    pub(crate) fn enlist(&self, turn: &TurnId, head: u64) -> Enlisted {
-        let live = Arc::new(LiveTurn::new(Arc::new(Tail::new(head, self.0.settings.ring_bytes))));
+    pub(crate) fn enlist(&self, tenant: &TenantId, session: &SessionId, turn: &TurnId, head: u64) -> Enlisted {
+        let tail = Arc::new(Tail::new(head, self.0.settings.ring_bytes));
+        let live = Arc::new(LiveTurn::new(tenant.clone(), session.clone(), tail));
         self.0.live.insert(turn.clone(), Arc::clone(&live));
         let counted = self.0.metrics.live_turn();
         Enlisted { engine: self.clone(), turn: turn.clone(), live, _counted: counted }

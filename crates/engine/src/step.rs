@@ -96,10 +96,11 @@ impl Turn {
             return Ok(true);
         }
         if self.model + 1 < self.agent.models.len() {
-            self.model += 1;
-            let model = self.current_model().name().to_owned();
+            let model = self.agent.models[self.model + 1].name().to_owned();
             self.record(Event::ModelChanged { model, reason: error.message.clone() })?;
+            // What the attempt used is counted for the model that made it.
             self.void_attempt(error.message, 0, usage)?;
+            self.model += 1;
             return Ok(true);
         }
         let code = match error.kind {
@@ -122,6 +123,8 @@ impl Turn {
             Ok(Err(error)) | Err(error) => return Ok(Attempt::Failed(error)),
         };
         let mut signature = None;
+        // Reasoning that comes after text. Readers are shown reasoning first, so it waits for the whole answer.
+        let mut afterthought = String::new();
         loop {
             let event = match watchdog.next(&mut stream).await {
                 Ok(event) => event,
@@ -129,6 +132,10 @@ impl Turn {
             };
             let pushed = match event {
                 ModelEvent::Text(text) => self.record(Event::TextDelta(text))?,
+                ModelEvent::Thinking(text) if self.has_spoken() => {
+                    afterthought.push_str(&text);
+                    continue;
+                }
                 ModelEvent::Thinking(text) => self.record(Event::ThinkingDelta(text))?,
                 ModelEvent::ThinkingSignature(proof) => {
                     signature = Some(proof);
@@ -145,11 +152,12 @@ impl Turn {
                     self.call(name, Json::empty_object(), CallRoute::Refused { reason })?
                 }
                 ModelEvent::Finished { finish, usage } => {
-                    self.finish(finish, usage, signature)?;
+                    self.finish(finish, usage, signature, &afterthought)?;
                     return Ok(Attempt::Finished);
                 }
             };
-            if self.state.step.as_ref().is_some_and(|step| step.text.len() + step.thinking.len() > MAX_ANSWER_BYTES) {
+            let bytes = self.state.step.as_ref().map_or(0, |step| step.text.len() + step.thinking.len());
+            if bytes + afterthought.len() > MAX_ANSWER_BYTES {
                 let message = format!("the model's answer is longer than {MAX_ANSWER_BYTES} bytes, which is the limit");
                 return Ok(Attempt::Failed(ModelError::new(ModelErrorKind::Rejected, message)));
             }
@@ -179,11 +187,22 @@ impl Turn {
         self.record(Event::ToolCalled { call: ToolUse { id: CallId::mint(), name, input }, route })
     }
 
-    fn finish(&mut self, finish: ModelFinish, usage: Option<Usage>, signature: Option<String>) -> Result<(), Stopped> {
+    fn has_spoken(&self) -> bool {
+        self.state.step.as_ref().is_some_and(|step| !step.text.is_empty())
+    }
+
+    fn finish(
+        &mut self,
+        finish: ModelFinish,
+        usage: Option<Usage>,
+        signature: Option<String>,
+        afterthought: &str,
+    ) -> Result<(), Stopped> {
         let usage = usage.unwrap_or_else(|| self.used_by_open_step(CountInput::Always));
         // The texts move from the state to the event; the calls stay, for the fold.
         let step = self.state.step.get_or_insert_default();
-        let (thinking, text) = (std::mem::take(&mut step.thinking), std::mem::take(&mut step.text));
+        let (mut thinking, text) = (std::mem::take(&mut step.thinking), std::mem::take(&mut step.text));
+        thinking.push_str(afterthought);
         let calls: Vec<_> = step.calls.iter().map(|(call, _)| call.clone()).collect();
         let finish = match finish {
             ModelFinish::Stop if calls.is_empty() => Finish::Stop,
@@ -218,7 +237,7 @@ impl Turn {
 }
 
 /// Doubles with each attempt, with jitter so that turns that failed together do not return together.
-fn backoff(base: Duration, attempts: u32) -> Duration {
+pub(crate) fn backoff(base: Duration, attempts: u32) -> Duration {
     let doubled = base.saturating_mul(2_u32.saturating_pow(attempts.min(16)));
     doubled.mul_f64(rand::random_range(0.5..1.0))
 }

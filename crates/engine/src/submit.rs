@@ -244,7 +244,7 @@ impl Engine {
         };
         let receipt = self.commit_turn(Command::BeginTurn(Box::new(command))).await?;
         self.0.metrics.turns_started.inc();
-        let enlisted = self.enlist(&turn, 0);
+        let enlisted = self.enlist(&tenant, &session, &turn, 0);
         enlisted.live.tail.publish(segment);
         let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
         Ok(self.run(owned, begin.prior, begin.compaction, enlisted, slot.take()))
@@ -291,7 +291,7 @@ impl Engine {
         };
         let receipt = self.commit_turn(Command::ResumeTurn(Box::new(command))).await?;
         self.0.metrics.turns_resumed.inc();
-        let enlisted = self.enlist(&waiting.id, head);
+        let enlisted = self.enlist(tenant, &record.id, &waiting.id, head);
         enlisted.live.tail.publish(segment);
         let owned = Owned {
             tenant: tenant.clone(),

@@ -6,8 +6,8 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use everturn_core::{
-    CancelReason, Compaction, Content, Event, FailureCode, Finish, Message, Next, Outcome, Phase, SessionConfig,
-    SessionId, StepFinished, TenantId, TurnEnded, TurnState, Usage, next,
+    CancelReason, Compaction, Content, EffectClass, Event, FailureCode, Finish, Message, Next, Outcome, Phase,
+    SessionConfig, SessionId, StepFinished, TenantId, TurnEnded, TurnState, Usage, next,
 };
 use everturn_store::{Rest, TurnStatus};
 use futures_util::FutureExt as _;
@@ -20,6 +20,10 @@ use crate::{
     metrics::Label,
     turn_log::{Pushed, TurnLog},
 };
+
+/// What the model is told of a call with effects that was cut off while it ran.
+const UNKNOWN_OUTCOME: &str = "Tool call interrupted: the turn was ended while it ran. Whether it had its effect is \
+    unknown; check before you call it again";
 
 /// Why work on a turn stopped before it came to rest.
 #[derive(Debug)]
@@ -160,7 +164,11 @@ impl Turn {
         }
         events.extend(state.open_calls().map(|open| Event::ToolFinished {
             call_id: open.call.id.clone(),
-            content: Content::Text(calls.to_owned()),
+            content: Content::Text(match &open.intent {
+                // It may have had its effect before it was cut off; the model must not take it for undone.
+                Some((_, EffectClass::Effectful)) => UNKNOWN_OUTCOME.to_owned(),
+                Some((_, EffectClass::ReadOnly | EffectClass::Idempotent)) | None => calls.to_owned(),
+            }),
             is_error: true,
             duration_ms: 0,
         }));

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use everturn_core::{Event, Segment, SegmentBuilder, Timestamp, TurnId};
-use everturn_store::{Rest, StoreError};
+use everturn_core::{CancelReason, Event, Outcome, Segment, SegmentBuilder, Timestamp, TurnEnded, TurnId, Usage};
+use everturn_store::{Refusal, Rest, StoreError};
 
 use crate::{
     committer::{CommitError, Committer},
@@ -99,7 +99,16 @@ impl TurnLog {
 
     /// Says that nothing more can be appended: another owner has the turn, it is gone, or the store is broken.
     pub(crate) fn fail(&self, failure: CommitError) {
-        self.lock().failure = Some(failure);
+        let gone = matches!(failure, CommitError::Refused(Refusal::NotFound));
+        let first = self.lock().failure.replace(failure).is_none();
+        if gone && first {
+            // The session was deleted under the turn. Nothing is kept of it any more, this end neither, but those who
+            // read it must learn that it is over.
+            let outcome = Outcome::Cancelled { reason: CancelReason::SessionDeleted };
+            let mut builder = SegmentBuilder::new(self.tail.head().seq + 1);
+            builder.push(Timestamp::now(), &Event::TurnEnded(TurnEnded { outcome, usage: Usage::default() }));
+            self.tail.publish(builder.take());
+        }
         self.tail.close();
     }
 }

@@ -8,18 +8,26 @@ use std::{
 };
 
 use anyhow::Context as _;
-use axum::{Router, middleware};
+use axum::{
+    Router, middleware,
+    response::{IntoResponse as _, Response},
+};
 use everturn_aap::Aap;
 use everturn_engine::{Engine, Metrics, Parts};
-use everturn_http::{BodyLimits, Connections, Operations, Views, cors, operations, request_id, serve, views};
+use everturn_http::{
+    BodyLimits, Connections, HttpMetrics, Operations, Views, cors, count_answers, operations, request_id, serve, views,
+};
 use everturn_store::{SecretBox, SqliteStore};
+use http::StatusCode;
 use prometheus_client::registry::Registry;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use secrecy::ExposeSecret as _;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
 };
 use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     banner, compose,
@@ -33,6 +41,7 @@ const CONNECTION_PATIENCE: Duration = Duration::from_secs(2);
 pub async fn run(config: Config) -> anyhow::Result<()> {
     // First, so that a signal during a long start is not lost.
     let stop = stop_signal()?;
+    allow_many_connections(config.limits.connections);
     let StoreLocation::Sqlite(path) = &config.store;
     let (path, durability) = (path.clone(), compose::durability(config.durability));
     let opened = path.clone();
@@ -46,6 +55,8 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let metrics = Metrics::default();
     let mut registry = Registry::default();
     metrics.register(&mut registry);
+    let http_metrics = HttpMetrics::default();
+    http_metrics.register(&mut registry);
     let engine = Engine::start(Parts {
         store: Arc::new(store),
         secrets,
@@ -56,7 +67,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     })
     .await?;
 
-    let app = app(&config, &engine, registry);
+    let app = app(&config, &engine, registry, http_metrics);
     let connections = Connections { limit: config.limits.connections };
     let served = tokio::spawn(serve(listener, app, connections, stop.clone()));
     let _ = std::io::stdout().write_all(banner::text(&config, address).as_bytes());
@@ -71,7 +82,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn app(config: &Config, engine: &Engine, registry: Registry) -> Router {
+fn app(config: &Config, engine: &Engine, registry: Registry, metrics: HttpMetrics) -> Router {
     let limits = BodyLimits { bytes: config.limits.body_bytes, depth: config.limits.json_depth };
     let keys = Arc::new(compose::keys(config));
     let aap = everturn_aap::routes(Aap { engine: engine.clone(), keys: Arc::clone(&keys), limits });
@@ -80,9 +91,16 @@ fn app(config: &Config, engine: &Engine, registry: Registry) -> Router {
         .merge(any_view)
         .nest("/aap/v1", aap.clone())
         .merge(aap)
-        .layer(tower_http::catch_panic::CatchPanicLayer::new())
+        .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(cors))
+        .layer(middleware::from_fn_with_state(metrics, count_answers))
         .layer(middleware::from_fn(request_id))
+}
+
+/// What a client is told when we crash over its request.
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    let message = "the server met a fault; its log has the details under this answer's X-Request-Id";
+    (StatusCode::INTERNAL_SERVER_ERROR, axum::Json(serde_json::json!({ "error": message }))).into_response()
 }
 
 /// Seals secret options with the configured key, or with one that is kept beside the database.
@@ -93,6 +111,26 @@ fn secrets(config: &Config, database: &Path) -> anyhow::Result<SecretBox> {
             let folder = database.parent().map_or_else(PathBuf::new, Path::to_owned);
             Ok(SecretBox::from_file(&folder.join("secret.key"))?)
         }
+    }
+}
+
+/// Each connection is an open file, and most systems start programs with a low limit on those that they may raise.
+fn allow_many_connections(connections: usize) {
+    let limit = getrlimit(Resource::Nofile);
+    // The store, the log and the providers have files open too.
+    let wanted = connections as u64 + 1000;
+    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if limit.current.is_some_and(|current| current < raised)
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum })
+    {
+        tracing::warn!(%error, "cannot raise the limit on open files");
+    }
+    if raised < wanted {
+        tracing::warn!(
+            allowed = raised,
+            wanted,
+            "the limit on open files is below limits.connections; raise ulimit -n"
+        );
     }
 }
 

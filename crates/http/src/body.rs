@@ -1,9 +1,14 @@
 //! Reads JSON bodies within bounds.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use http::{HeaderMap, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
+
+/// How long a body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Bounds on bodies.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +40,9 @@ pub enum BodyError {
     /// Not JSON, or not of the right shape.
     #[error("{0}")]
     Malformed(String),
+    /// Too slow.
+    #[error("the body did not arrive within {} s, which is the limit", BODY_TIMEOUT.as_secs())]
+    TooSlow,
     /// The client went away.
     #[error("the body ended early")]
     Cut,
@@ -54,7 +62,8 @@ pub async fn read_json<T: DeserializeOwned>(
     if !content_type.as_deref().is_some_and(is_json) {
         return Err(BodyError::NotJson(content_type.map(|value| value.chars().take(100).collect())));
     }
-    let bytes = match Limited::new(body, limits.bytes).collect().await {
+    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limits.bytes).collect()).await;
+    let bytes = match collected.map_err(|_elapsed| BodyError::TooSlow)? {
         Ok(collected) => collected.to_bytes(),
         Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
             return Err(BodyError::TooLong { limit: limits.bytes });
@@ -119,7 +128,7 @@ mod tests {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, content_type.parse().unwrap())]);
         let limits = BodyLimits { bytes: 64, depth: 3 };
         let read = read_json::<Shape>(&headers, Body::from(body.to_owned()), limits);
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let outcome = match runtime.block_on(read) {
             Ok(_) => "ok".to_owned(),
             Err(error) => error.to_string(),

@@ -5,6 +5,7 @@
 mod auth;
 mod body;
 mod cors;
+mod metrics;
 mod operations;
 mod request_id;
 mod server;
@@ -14,6 +15,7 @@ mod views;
 pub use auth::{AuthError, Caller, Key, Keys, Scope};
 pub use body::{BodyError, BodyLimits, read_json};
 pub use cors::cors;
+pub use metrics::{HttpMetrics, count_answers};
 pub use operations::{Operations, operations};
 pub use request_id::request_id;
 pub use server::{Connections, serve};

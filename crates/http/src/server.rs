@@ -55,6 +55,14 @@ pub async fn serve(listener: TcpListener, app: Router, connections: Connections,
         let _ = socket.set_nodelay(true);
         let (builder, service, stop) = (Arc::clone(&builder), TowerToHyperService::new(app.clone()), stop.clone());
         tasks.spawn(async move {
+            // A client that connects and says nothing must not keep its place.
+            let spoke = tokio::select! {
+                readable = tokio::time::timeout(HEAD_TIMEOUT, socket.readable()) => readable.is_ok(),
+                () = stop.cancelled() => false,
+            };
+            if !spoke {
+                return;
+            }
             let connection = builder.serve_connection_with_upgrades(TokioIo::new(socket), service);
             let mut connection = Box::pin(connection);
             let served = tokio::select! {

@@ -1,4 +1,12 @@
+mod aap;
 mod cli;
 mod config_problems;
 mod config_values;
+mod crash;
 mod detect;
+mod harness;
+mod hostile;
+mod load;
+mod shutdown;
+mod start;
+mod views;

@@ -71,10 +71,10 @@ fn unknown_keys() {
     check_agent(
         "temperature = 0.5",
         expect![[r#"
-        error: unknown key `temperature`
-          --> everturn.toml:6:1
+            error: unknown key `temperature`
+              --> everturn.toml:6:1
 
-        hint: the keys here are `name`, `version`, `title`, `description`, `instructions`, `model`, `fallback`, `tools`, `trusted`, `internal_tools`, `max_steps`, `turn_timeout`, `options`, `max_output_tokens`, `context_window`"#]],
+            hint: the keys here are `name`, `version`, `title`, `description`, `instructions`, `model`, `fallback`, `tools`, `trusted`, `internal_tools`, `max_steps`, `turn_timeout`, `options`, `capabilities`, `max_output_tokens`, `context_window`"#]],
     );
     check(
         "[limits]\nbody_byte = 5",
