@@ -274,3 +274,43 @@ fn requests_have_a_name() {
         assert!(name(&[("x-request-id", unfit)]).starts_with("req_"), "{unfit:?}");
     }
 }
+
+#[test]
+fn messages_that_say_nothing() {
+    check(
+        &[
+            r#"PUT /session {"agent":{"name":"demo"},"messages":[{"role":"user","content":""}]}"#,
+            r#"PUT /session {"agent":{"name":"demo"},"messages":[{"role":"user","content":[{"type":"text","text":""}]}]}"#,
+            r#"PUT /session {"agent":{"name":"demo"},"messages":[{"role":"user","content":"refuse"}]}"#,
+            r#"POST /session/sess#1 {"messages":[{"role":"user","content":[]}]}"#,
+        ],
+        expect![[r#"
+            > PUT /session {"agent":{"name":"demo"},"messages":[{"role":"user","content":""}]}
+            400
+            content-type: application/json
+            {"error":"the user message is empty; send a text, or blocks with at least one text or image"}
+
+            > PUT /session {"agent":{"name":"demo"},"messages":[{"role":"user","content":[{"type":"text","text":""}]}]}
+            400
+            content-type: application/json
+            {"error":"the user message is empty; send a text, or blocks with at least one text or image"}
+
+            > PUT /session {"agent":{"name":"demo"},"messages":[{"role":"user","content":"refuse"}]}
+            201
+            content-type: application/json
+            x-session-id: sess#1
+            x-message-id: turn#1
+            {
+              "messages": [{"content":"I decline, because you asked me to. This is how a refusal looks.","role":"assistant"}],
+              "sessionId": "sess#1",
+              "stopReason": "refusal"
+            }
+
+            > POST /session/sess#1 {"messages":[{"role":"user","content":[]}]}
+            400
+            content-type: application/json
+            {"error":"the user message is empty; send a text, or blocks with at least one text or image"}
+
+        "#]],
+    );
+}

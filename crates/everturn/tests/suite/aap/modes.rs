@@ -267,10 +267,11 @@ fn thinking_comes_before_text_in_every_mode() {
 #[test]
 fn a_model_that_thinks_after_it_has_spoken() {
     let reply = || Reply::new().text("First. ").thinking("Hm.").text("Second.").stops();
-    script("modes-late-thinking", [reply(), reply()]);
+    script("modes-late-thinking", [reply(), reply(), reply()]);
     check(
         &[
             r#"PUT /session {"agent":{"name":"scripted"},"stream":"message","messages":[{"role":"user","content":"play modes-late-thinking"}]}"#,
+            r#"PUT /session {"agent":{"name":"scripted"},"stream":"delta","messages":[{"role":"user","content":"play modes-late-thinking"}]}"#,
             r#"POST /session/sess#1 {"messages":[{"role":"user","content":"again"}]}"#,
         ],
         expect![[r#"
@@ -300,11 +301,37 @@ fn a_model_that_thinks_after_it_has_spoken() {
             id: 6
             data: {"stopReason":"end_turn"}
 
+            > PUT /session {"agent":{"name":"scripted"},"stream":"delta","messages":[{"role":"user","content":"play modes-late-thinking"}]}
+            200
+            content-type: text/event-stream
+            x-session-id: sess#2
+            x-message-id: turn#2
+
+            event: session_start
+            id: 1.1
+            data: {"sessionId":"sess#2"}
+
+            event: turn_start
+            id: 1.2
+            data: {}
+
+            event: text_delta
+            id: 3
+            data: {"delta":"First. "}
+
+            event: text_delta
+            id: 4
+            data: {"delta":"Second."}
+
+            event: turn_stop
+            id: 6
+            data: {"stopReason":"end_turn"}
+
             > POST /session/sess#1 {"messages":[{"role":"user","content":"again"}]}
             200
             content-type: application/json
             x-session-id: sess#1
-            x-message-id: turn#2
+            x-message-id: turn#3
             {
               "messages": [
                 {
