@@ -22,7 +22,7 @@ use crate::{
 
 /// How many calls one answer may make.
 const MAX_CALLS: usize = 64;
-/// How long one answer may be, reasoning included.
+/// How long one answer may be, reasoning and calls included.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// How an attempt at a step went.
@@ -125,11 +125,17 @@ impl Turn {
         let mut signature = None;
         // Reasoning that comes after text. Readers are shown reasoning first, so it waits for the whole answer.
         let mut afterthought = String::new();
+        let mut received = 0;
         loop {
             let event = match watchdog.next(&mut stream).await {
                 Ok(event) => event,
                 Err(error) => return Ok(Attempt::Failed(error)),
             };
+            received += size(&event);
+            if received > MAX_ANSWER_BYTES {
+                let message = format!("the model's answer is longer than {MAX_ANSWER_BYTES} bytes, which is the limit");
+                return Ok(Attempt::Failed(ModelError::new(ModelErrorKind::Rejected, message)));
+            }
             let pushed = match event {
                 ModelEvent::Text(text) => self.record(Event::TextDelta(text))?,
                 ModelEvent::Thinking(text) if self.has_spoken() => {
@@ -156,13 +162,10 @@ impl Turn {
                     return Ok(Attempt::Finished);
                 }
             };
-            let bytes = self.state.step.as_ref().map_or(0, |step| step.text.len() + step.thinking.len());
-            if bytes + afterthought.len() > MAX_ANSWER_BYTES {
-                let message = format!("the model's answer is longer than {MAX_ANSWER_BYTES} bytes, which is the limit");
-                return Ok(Attempt::Failed(ModelError::new(ModelErrorKind::Rejected, message)));
-            }
             if pushed.full {
                 self.log.durable(pushed.seq).await?;
+                // It was the store that kept us waiting.
+                watchdog.heard = Instant::now();
             }
         }
     }
@@ -233,6 +236,16 @@ impl Turn {
             let labels = ModelLabels { model: model.to_owned(), direction };
             self.shared.metrics.tokens.get_or_create(&labels).inc_by(tokens);
         }
+    }
+}
+
+/// What an event adds to an answer, in bytes. A call counts for something even if there is nothing in it.
+fn size(event: &ModelEvent) -> usize {
+    match event {
+        ModelEvent::Text(text) | ModelEvent::Thinking(text) | ModelEvent::ThinkingSignature(text) => text.len(),
+        ModelEvent::ToolCall { name, input, .. } => 64 + name.len() + input.as_str().len(),
+        ModelEvent::BadToolCall { name, .. } => 64 + name.len(),
+        ModelEvent::ToolCallStarted { .. } | ModelEvent::ToolInputDelta { .. } | ModelEvent::Finished { .. } => 0,
     }
 }
 

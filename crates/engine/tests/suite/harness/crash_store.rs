@@ -1,0 +1,101 @@
+//! A store whose process dies in the middle of a commit.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use everturn_core::{Segment, SessionId, TenantId, TurnId};
+use everturn_store::{
+    ClaimedTurn, Command, NodeId, Receipt, Refusal, SessionRecord, SessionRow, SimStore, Store, StoreError, TurnRecord,
+};
+use futures_util::{FutureExt as _, future::BoxFuture};
+use tokio::sync::Notify;
+
+/// When the process dies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Death {
+    /// With which commit, counted from 1.
+    pub(crate) commit: usize,
+    /// Whether that commit is kept; nobody is told in either case.
+    pub(crate) kept: bool,
+}
+
+/// A [`SimStore`] that stops answering when it is time to die, and says so to the test.
+#[derive(Clone)]
+pub(crate) struct CrashStore {
+    store: SimStore,
+    death: Option<Death>,
+    commits: Arc<AtomicUsize>,
+    dead: Arc<Notify>,
+}
+
+impl CrashStore {
+    pub(crate) fn new(store: SimStore, death: Option<Death>) -> Self {
+        Self { store, death, commits: Arc::default(), dead: Arc::default() }
+    }
+
+    /// Waits until it is time to drop everything that uses this store.
+    pub(crate) async fn dead(&self) {
+        self.dead.notified().await;
+    }
+}
+
+impl Store for CrashStore {
+    fn commit(&self, batch: Arc<Vec<Command>>) -> BoxFuture<'_, Result<Vec<Result<Receipt, Refusal>>, StoreError>> {
+        let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
+        let commit = async move {
+            // Time passes, so that others get to do something while a commit is under way.
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            match self.death {
+                Some(death) if number >= death.commit => {
+                    if death.kept && number == death.commit {
+                        drop(self.store.commit(batch).await);
+                    }
+                    self.dead.notify_one();
+                    std::future::pending().await
+                }
+                Some(_) | None => self.store.commit(batch).await,
+            }
+        };
+        commit.boxed()
+    }
+
+    fn claim(&self, node: &NodeId, limit: usize) -> BoxFuture<'_, Result<Vec<ClaimedTurn>, StoreError>> {
+        self.store.claim(node, limit)
+    }
+
+    fn session(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>> {
+        self.store.session(tenant, session)
+    }
+
+    fn sessions(
+        &self,
+        tenant: &TenantId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionRow>, StoreError>> {
+        self.store.sessions(tenant, below, limit)
+    }
+
+    fn turns(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
+        self.store.turns(tenant, session)
+    }
+
+    fn turn(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> BoxFuture<'_, Result<Option<TurnRecord>, StoreError>> {
+        self.store.turn(tenant, session, turn)
+    }
+
+    fn read(&self, turn: &TurnId, seq: u64, max_bytes: usize) -> BoxFuture<'_, Result<Vec<Segment>, StoreError>> {
+        self.store.read(turn, seq, max_bytes)
+    }
+}

@@ -1,0 +1,21 @@
+//! What the tests are written with: a scripted model, test tools, an engine over the simulated store, transcripts.
+
+mod crash_store;
+mod frames;
+mod gate;
+mod invariants;
+mod model;
+mod setup;
+mod tools;
+mod transcript;
+mod world;
+
+pub(crate) use crash_store::{CrashStore, Death};
+pub(crate) use frames::{FRAMES, Frame, all_frames, parse_frames, read_all, read_some};
+pub(crate) use gate::{Gate, in_time, until};
+pub(crate) use invariants::{check_session, complaint, stored_log};
+pub(crate) use model::{Beat, Script, ScriptedModel, bad_call, call, fail, fail_after, finish, say, sign, stop, think};
+pub(crate) use setup::Setup;
+pub(crate) use tools::{Behaviour, Ledger, spec, tool, tool_set};
+pub(crate) use transcript::Names;
+pub(crate) use world::{Act, World, check, deny, grant, leg_of, result};

@@ -1,0 +1,12 @@
+mod answers;
+mod cancellation;
+mod compaction;
+mod durability;
+mod harness;
+mod providers;
+mod readers;
+mod recovery;
+mod session_settings;
+mod simulation;
+mod threads;
+mod tool_calls;

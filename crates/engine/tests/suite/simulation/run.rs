@@ -1,0 +1,308 @@
+//! One history: the lives of a server, one after the other, and what must be true at the end.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use everturn_core::{EffectClass, Event, TenantId};
+use everturn_engine::Engine;
+use everturn_store::{SimStore, Store as _, TurnStatus};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use tokio::task::{JoinError, JoinSet};
+
+use super::{
+    client::{Client, talk},
+    coverage::Coverage,
+    model::{Complaints, random_model},
+    reader::{Progress, Readers, Seen, follow},
+};
+use crate::suite::harness::*;
+
+/// Nobody needs longer, in simulated time, unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(4 * 3600);
+
+pub(super) struct Simulation {
+    rng: StdRng,
+    store: SimStore,
+    setup: Setup,
+    clients: Vec<Arc<Mutex<Client>>>,
+    readers: Readers,
+    complaints: Complaints,
+}
+
+/// How a life of the server ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// In the middle of a commit.
+    Death(Death),
+    /// By shutdown with this grace, after so long.
+    Shutdown { after: Duration, grace: Duration },
+    /// Not before everybody is content.
+    Content,
+}
+
+impl Simulation {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let complaints = Complaints::default();
+        let names = ["test/one", "test/two"];
+        let models = names[..rng.random_range(1..=2)].iter();
+        let models: Vec<_> = models.map(|name| random_model(name, rng.random(), Arc::clone(&complaints))).collect();
+        let slow = Behaviour::Slow(Duration::from_millis(rng.random_range(0..500)));
+        let setup = Setup::with_models(models)
+            .trusted("send", EffectClass::Effectful, Behaviour::Slow(Duration::from_millis(20)))
+            .trusted("slow", EffectClass::Effectful, slow)
+            .trusted("panicky", EffectClass::Effectful, Behaviour::Panics)
+            .agent(|agent| {
+                agent.turn_timeout = Duration::from_secs(if rng.random_ratio(1, 5) { 1 } else { 600 });
+                agent.context_window = rng.random_ratio(1, 3).then(|| rng.random_range(500..900));
+                agent.max_steps = rng.random_range(2..10);
+            })
+            .settings(|settings| {
+                // No jitter, so that a seed gives the same history again.
+                settings.retry_base = Duration::ZERO;
+                settings.ring_bytes = if rng.random() { 200 } else { 256 * 1024 };
+            });
+        let clients = (0..rng.random_range(1..=3))
+            .map(|name| Client::new(name, rng.random_range(1..5), setup.update.clone()))
+            .collect();
+        Self { rng, store: SimStore::new(), setup, clients, readers: Arc::default(), complaints }
+    }
+
+    pub(super) fn run(self) {
+        self.run_covered();
+    }
+
+    pub(super) fn run_covered(mut self) -> Coverage {
+        for _ in 0..self.rng.random_range(0..4) {
+            let end = if self.rng.random_ratio(1, 4) {
+                let (after, grace) = (self.rng.random_range(10..3000), self.rng.random_range(0..300));
+                End::Shutdown { after: Duration::from_millis(after), grace: Duration::from_millis(grace) }
+            } else {
+                End::Death(Death { commit: self.rng.random_range(1..40), kept: self.rng.random() })
+            };
+            self.live(end);
+            self.store = self.store.crash();
+        }
+        self.live(End::Content);
+        self.store = self.store.crash();
+        self.check()
+    }
+
+    /// One life: an engine and everybody who talks to it, in a runtime of their own. Dropping it is the end of all.
+    fn live(&mut self, end: End) {
+        if self.rng.random() {
+            self.store.faults().fail_randomly(self.rng.random(), self.rng.random_range(3..30));
+        }
+        let outage =
+            self.rng.random_ratio(1, 3).then(|| (self.rng.random_range(0..2000), self.rng.random_range(0..3000)));
+        let death = if let End::Death(death) = end { Some(death) } else { None };
+        let store = CrashStore::new(self.store.clone(), death);
+        runtime().block_on(async {
+            let engine = self.setup.start(store.clone()).await.expect("nothing fails before the first commit");
+            let everybody = self.everybody(&engine);
+            let weather = weather(self.store.clone(), outage);
+            let patience = async {
+                tokio::time::sleep(PATIENCE).await;
+                panic!("somebody waits in vain");
+            };
+            let content = async {
+                tokio::select! {
+                    biased;
+                    () = everybody => {}
+                    () = weather => {}
+                    () = patience => {}
+                }
+            };
+            match end {
+                End::Content => content.await,
+                End::Death(_) => tokio::select! { biased; () = store.dead() => {}, () = content => {} },
+                End::Shutdown { after, grace } => {
+                    tokio::select! { biased; () = tokio::time::sleep(after) => {}, () = content => {} }
+                    let begun = tokio::time::Instant::now();
+                    engine.shutdown(grace).await;
+                    assert!(begun.elapsed() <= grace + Duration::from_secs(2), "the shutdown took too long");
+                }
+            }
+        });
+    }
+
+    /// All clients and readers, until they have nothing more to do.
+    fn everybody(&mut self, engine: &Engine) -> impl Future<Output = ()> + use<> {
+        let (mut talking, mut reading) = (JoinSet::new(), JoinSet::new());
+        for client in &self.clients {
+            talking.spawn(talk(engine.clone(), Arc::clone(client), self.rng.random()));
+        }
+        let (clients, readers, engine) = (self.clients.clone(), Arc::clone(&self.readers), engine.clone());
+        let mut rng = StdRng::seed_from_u64(self.rng.random());
+        let mut followed = BTreeSet::new();
+        async move {
+            loop {
+                let known: Vec<_> = clients.iter().flat_map(|client| client.lock().unwrap().known.clone()).collect();
+                for (session, turn) in known {
+                    if followed.insert(turn.clone()) {
+                        let mut readers = readers.lock().unwrap();
+                        let seen = readers.entry(turn.clone()).or_insert_with(|| {
+                            (0..rng.random_range(1..3)).map(|_| Seen::new(session.clone(), turn.clone())).collect()
+                        });
+                        for seen in seen.iter().filter(|seen| seen.lock().unwrap().state == Progress::Reading) {
+                            reading.spawn(follow(engine.clone(), TenantId::local(), Arc::clone(seen), rng.random()));
+                        }
+                    }
+                }
+                tokio::select! {
+                    biased;
+                    Some(done) = talking.join_next() => done.unwrap_or_else(fail_too),
+                    Some(done) = reading.join_next() => done.unwrap_or_else(fail_too),
+                    () = tokio::time::sleep(Duration::from_millis(50)) => {}
+                }
+                // Turns that wait for good have readers that wait as well.
+                if talking.is_empty() && all_rest(&engine, &clients).await && idle(&readers, &engine).await {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn check(self) -> Coverage {
+        runtime().block_on(async {
+            assert_eq!(*self.complaints.lock().unwrap(), [] as [String; 0], "the model was asked nonsense");
+            let engine = self.setup.start(self.store.clone()).await.unwrap();
+            let tenant = TenantId::local();
+            let mut coverage = Coverage::default();
+            let mut intents = BTreeMap::new();
+            let rows = engine.sessions(&tenant, None, usize::MAX).await.unwrap();
+            for row in &rows {
+                let session = &row.session.id;
+                check_session(&self.store, &engine, &tenant, session).await;
+                for turn in self.store.turns(&tenant, session).await.unwrap() {
+                    assert_ne!(turn.status, TurnStatus::Running, "{} was left behind", turn.id);
+                    let log = stored_log(&self.store, &turn.id).await;
+                    coverage.see(&log);
+                    intents.extend(log.iter().filter_map(|(_, event)| match event {
+                        Event::ToolIntended { effect_id, effect, .. } => Some((effect_id.clone(), *effect)),
+                        _ => None,
+                    }));
+                }
+            }
+            self.check_clients(&engine).await;
+            self.check_readers().await;
+            let deleted = self.clients.iter().any(|client| !client.lock().unwrap().deleted.is_empty());
+            for ((tool, effect_id), runs) in self.setup.ledger.runs_by_effect() {
+                match intents.get(&effect_id) {
+                    Some(EffectClass::Effectful) => assert_eq!(runs, 1, "{tool} had its effect {runs} times"),
+                    Some(EffectClass::ReadOnly | EffectClass::Idempotent) => coverage.repeated += usize::from(runs > 1),
+                    None => assert!(deleted, "{tool} ran without durable intent"),
+                }
+            }
+            coverage
+        })
+    }
+
+    /// What was accepted is there, what was deleted is not.
+    async fn check_clients(&self, engine: &Engine) {
+        for client in &self.clients {
+            let client = client.lock().unwrap().clone();
+            for session in &client.deleted {
+                assert_eq!(engine.session(&client.tenant, session).await.unwrap(), None, "a deleted session came back");
+            }
+            for (session, turn, text) in &client.accepted {
+                if client.deleted.contains(session) {
+                    continue;
+                }
+                let log = stored_log(&self.store, turn).await;
+                match log.first() {
+                    Some((1, Event::TurnStarted(started))) => {
+                        assert_eq!(started.input, [everturn_core::Message::user(text.as_str())]);
+                    }
+                    other => panic!("an accepted message is lost: {other:?}"),
+                }
+            }
+        }
+    }
+
+    /// Every reader saw a prefix of the one sequence, and all of it if it was there to the end.
+    async fn check_readers(&self) {
+        let readers: Vec<_> = self.readers.lock().unwrap().values().flatten().cloned().collect();
+        for seen in readers {
+            let seen = seen.lock().unwrap().clone();
+            if seen.state == Progress::Gone {
+                continue;
+            }
+            let all = all_frames(&self.store, &seen.session, &seen.turn).await;
+            if all.is_empty() {
+                // Deleted after it was read.
+                continue;
+            }
+            assert!(all.starts_with(&seen.frames), "a reader of {} saw something else", seen.turn);
+            if seen.state == Progress::Done {
+                assert_eq!(all.len(), seen.frames.len(), "a reader of {} missed the end", seen.turn);
+            }
+        }
+    }
+}
+
+/// A client or reader that failed fails the simulation.
+fn fail_too(error: JoinError) {
+    std::panic::resume_unwind(error.into_panic());
+}
+
+/// Whether no turn that a client knows of runs.
+async fn all_rest(engine: &Engine, clients: &[Arc<Mutex<Client>>]) -> bool {
+    for client in clients {
+        let (tenant, known) = {
+            let client = client.lock().unwrap();
+            (client.tenant.clone(), client.known.clone())
+        };
+        for (session, _) in known {
+            match engine.session(&tenant, &session).await {
+                Ok(Some(record)) => {
+                    if record.last_turn.is_some_and(|turn| turn.status == TurnStatus::Running) {
+                        return false;
+                    }
+                }
+                Ok(None) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+    // Sessions that were begun without anybody being told have turns as well.
+    let Ok(rows) = engine.sessions(&TenantId::local(), None, usize::MAX).await else { return false };
+    rows.iter().all(|row| row.session.last_turn.as_ref().is_none_or(|turn| turn.status != TurnStatus::Running))
+}
+
+/// Whether the readers that still read do so only because their turn waits.
+async fn idle(readers: &Readers, engine: &Engine) -> bool {
+    let reading: Vec<_> = {
+        let readers = readers.lock().unwrap();
+        let seen = readers.values().flatten().map(|seen| seen.lock().unwrap());
+        let reading = seen.filter(|seen| seen.state == Progress::Reading);
+        reading.map(|seen| (seen.session.clone(), seen.turn.clone())).collect()
+    };
+    for (session, turn) in reading {
+        let Ok(Some(record)) = engine.session(&TenantId::local(), &session).await else { return false };
+        let waits =
+            |last: &everturn_store::TurnSummary| last.id == turn && matches!(last.status, TurnStatus::Waiting(_));
+        if !record.last_turn.as_ref().is_some_and(waits) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Lets the store be out of order for a while, at some time.
+async fn weather(store: SimStore, outage: Option<(u64, u64)>) {
+    if let Some((at, length)) = outage {
+        tokio::time::sleep(Duration::from_millis(at)).await;
+        store.faults().outage();
+        tokio::time::sleep(Duration::from_millis(length)).await;
+        store.faults().stop();
+    }
+    std::future::pending::<()>().await;
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime")
+}

@@ -1,0 +1,463 @@
+//! Tool calls: who answers them, in which order, and what happens when they cannot run.
+
+use everturn_core::{EffectClass, ToolRef};
+use everturn_engine::SessionUpdate;
+use expect_test::expect;
+
+use super::harness::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_trusted_tool_runs_inline() {
+    let setup =
+        Setup::new([vec![say("Looking."), call("look", r#"{"text": "x"}"#), stop()], vec![say("Found it."), stop()]]);
+    check(
+        setup,
+        [Act::User("look for x"), Act::History],
+        expect![[r#"
+            > look for x
+            1 turn started in a new session: user: "look for x"
+            2 step 1 with test/one
+            3 text "Looking."
+            4 call c1 look{"text": "x"} (inline)
+            5 step finished: ToolUse, 100+10 tokens: ["Looking.", c1 look{"text": "x"}]
+            6 intent c1 as e1 (ReadOnly)
+            7 result c1: "look ran with {\"text\": \"x\"}"
+            8 step 2 with test/one
+            9 text "Found it."
+            10 step finished: Stop, 100+10 tokens: "Found it."
+            11 ended, 200+20 tokens: completed
+            > history
+            user: "look for x"
+            assistant: ["Looking.", c1 look{"text": "x"}]
+            result c1: "look ran with {\"text\": \"x\"}"
+            assistant: "Found it."
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn parallel_tools_begin_once_all_intents_are_durable_and_answer_in_call_order() {
+    let (first, second) = (Gate::closed(), Gate::closed());
+    let setup = Setup::new([
+        vec![call("slow_a", "{}"), call("slow_b", "{}"), call("look", "{}"), stop()],
+        vec![say("Done."), stop()],
+    ])
+    .trusted("slow_a", EffectClass::Effectful, Behaviour::Gated(first.clone()))
+    .trusted("slow_b", EffectClass::Effectful, Behaviour::Gated(second.clone()));
+    let world = World::start(setup).await;
+    let (store, early) = (world.store.clone(), std::sync::Arc::new(std::sync::Mutex::new(Vec::new())));
+    let seen = std::sync::Arc::clone(&early);
+    world.setup.ledger.on_run(move |context| seen.lock().unwrap().push(durable_intents(&store, &context.turn)));
+
+    let started = world.begin("go").await;
+    first.waiting(1).await;
+    second.waiting(1).await;
+    second.open();
+    second.waiting(0).await;
+    world.setup.ledger.until_running(1).await;
+    first.open();
+    let transcript = world.transcript(&started).await;
+
+    assert_eq!(*early.lock().unwrap(), [3, 3, 3], "a tool ran before all intents were durable");
+    expect![[r#"
+        1 turn started in a new session: user: "go"
+        2 step 1 with test/one
+        3 call c1 slow_a{} (inline)
+        4 call c2 slow_b{} (inline)
+        5 call c3 look{} (inline)
+        6 step finished: ToolUse, 100+10 tokens: [c1 slow_a{}, c2 slow_b{}, c3 look{}]
+        7 intent c1 as e1 (Effectful)
+        8 intent c2 as e2 (Effectful)
+        9 intent c3 as e3 (ReadOnly)
+        10 result c3: "look ran with {}"
+        11 result c2: "slow_b ran with {}"
+        12 result c1: "slow_a ran with {}"
+        13 step 2 with test/one
+        14 text "Done."
+        15 step finished: Stop, 100+10 tokens: "Done."
+        16 ended, 200+20 tokens: completed
+        > history
+        user: "go"
+        assistant: [c1 slow_a{}, c2 slow_b{}, c3 look{}]
+        result c1: "slow_a ran with {}"
+        result c2: "slow_b ran with {}"
+        result c3: "look ran with {}"
+        assistant: "Done."
+    "#]]
+    .assert_eq(&(transcript + &world.act(Act::History).await));
+}
+
+fn durable_intents(store: &everturn_store::SimStore, turn: &everturn_core::TurnId) -> usize {
+    use everturn_store::Store as _;
+    use futures_util::FutureExt as _;
+    let segments = store.read(turn, 0, usize::MAX).now_or_never().expect("reads do not wait").unwrap();
+    let events = segments.iter().flat_map(everturn_core::Segment::events);
+    events.filter(|event| event.as_ref().unwrap().kind == everturn_core::Kind::TOOL_INTENDED).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_tool_waits_and_goes_on() {
+    let setup = Setup::new([vec![call("weather", r#"{"text": "Oslo"}"#), stop()], vec![say("Cold."), stop()]]);
+    let acts = [Act::User("weather?"), Act::Answers(vec![result("c1", "-3")]), Act::History];
+    check(
+        setup,
+        acts,
+        expect![[r#"
+            > weather?
+            1 turn started in a new session: user: "weather?"
+            2 step 1 with test/one
+            3 call c1 weather{"text": "Oslo"} (client)
+            4 step finished: ToolUse, 100+10 tokens: [c1 weather{"text": "Oslo"}]
+            5 waiting for result of c1 weather
+            > answers
+            6 resumed: c1 gave "-3"
+            7 step 2 with test/one
+            8 text "Cold."
+            9 step finished: Stop, 100+10 tokens: "Cold."
+            10 ended, 200+20 tokens: completed
+            > history
+            user: "weather?"
+            assistant: [c1 weather{"text": "Oslo"}]
+            result c1: "-3"
+            assistant: "Cold."
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_granted_tool_runs() {
+    let setup = Setup::new([vec![call("pay", "{}"), stop()], vec![say("Paid."), stop()]]);
+    check(
+        setup,
+        [Act::User("pay"), Act::Answers(vec![grant("c1")])],
+        expect![[r#"
+            > pay
+            1 turn started in a new session: user: "pay"
+            2 step 1 with test/one
+            3 call c1 pay{} (asks)
+            4 step finished: ToolUse, 100+10 tokens: [c1 pay{}]
+            5 waiting for permission of c1 pay
+            > answers
+            6 resumed: c1 granted
+            7 intent c1 as e1 (Effectful)
+            8 result c1: "pay ran with {}"
+            9 step 2 with test/one
+            10 text "Paid."
+            11 step finished: Stop, 100+10 tokens: "Paid."
+            12 ended, 200+20 tokens: completed
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denied_tool_does_not_run_and_the_model_hears_why() {
+    let setup = Setup::new([vec![call("pay", "{}"), call("pay", "{}"), stop()], vec![say("All right."), stop()]]);
+    let ledger = setup.ledger.clone();
+    let denials = vec![deny("c1", Some("too dear")), deny("c2", None)];
+    check(
+        setup,
+        [Act::User("pay"), Act::Answers(denials)],
+        expect![[r#"
+            > pay
+            1 turn started in a new session: user: "pay"
+            2 step 1 with test/one
+            3 call c1 pay{} (asks)
+            4 call c2 pay{} (asks)
+            5 step finished: ToolUse, 100+10 tokens: [c1 pay{}, c2 pay{}]
+            6 waiting for permission of c1 pay, permission of c2 pay
+            > answers
+            7 resumed: c1 denied (too dear), c2 denied
+            8 result c1 error: "Tool call denied: too dear"
+            9 result c2 error: "Tool call denied"
+            10 step 2 with test/one
+            11 text "All right."
+            12 step finished: Stop, 100+10 tokens: "All right."
+            13 ended, 200+20 tokens: completed
+        "#]],
+    )
+    .await;
+    assert_eq!(ledger.names(), [] as [&str; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mixed_step_shows_all_calls_then_runs_what_it_may_then_waits() {
+    let setup = Setup::new([
+        vec![call("weather", "{}"), call("weather", "{}"), call("look", "{}"), call("pay", "{}"), stop()],
+        vec![say("Done."), stop()],
+    ]);
+    let answers = vec![grant("c4"), result("c2", "two"), result("c1", "one")];
+    check(
+        setup,
+        [Act::User("go"), Act::Answers(answers), Act::History],
+        expect![[r#"
+            > go
+            1 turn started in a new session: user: "go"
+            2 step 1 with test/one
+            3 call c1 weather{} (client)
+            4 call c2 weather{} (client)
+            5 call c3 look{} (inline)
+            6 call c4 pay{} (asks)
+            7 step finished: ToolUse, 100+10 tokens: [c1 weather{}, c2 weather{}, c3 look{}, c4 pay{}]
+            8 intent c3 as e1 (ReadOnly)
+            9 result c3: "look ran with {}"
+            10 waiting for result of c1 weather, result of c2 weather, permission of c4 pay
+            > answers
+            11 resumed: c4 granted, c2 gave "two", c1 gave "one"
+            12 intent c4 as e2 (Effectful)
+            13 result c4: "pay ran with {}"
+            14 step 2 with test/one
+            15 text "Done."
+            16 step finished: Stop, 100+10 tokens: "Done."
+            17 ended, 200+20 tokens: completed
+            > history
+            user: "go"
+            assistant: [c1 weather{}, c2 weather{}, c3 look{}, c4 pay{}]
+            result c1: "one"
+            result c2: "two"
+            result c3: "look ran with {}"
+            result c4: "pay ran with {}"
+            assistant: "Done."
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn wrong_answers_are_refused_whole_and_change_nothing() {
+    let setup = Setup::new([vec![call("weather", "{}"), call("pay", "{}"), stop()], vec![say("Done."), stop()]]);
+    let acts = [
+        Act::User("go"),
+        Act::Answers(vec![result("c1", "sun")]),
+        Act::Answers(vec![result("c1", "sun"), result("c2", "paid")]),
+        Act::Answers(vec![grant("c1"), grant("c2")]),
+        Act::Answers(vec![result("c1", "sun"), result("c1", "rain"), grant("c2")]),
+        Act::Answers(vec![result("nonsense", "sun")]),
+        Act::Answers(vec![]),
+        Act::Answers(vec![result("c1", "sun"), grant("c2")]),
+        Act::Answers(vec![result("c1", "sun"), grant("c2")]),
+    ];
+    check(
+        setup,
+        acts,
+        expect![[r#"
+            > go
+            1 turn started in a new session: user: "go"
+            2 step 1 with test/one
+            3 call c1 weather{} (client)
+            4 call c2 pay{} (asks)
+            5 step finished: ToolUse, 100+10 tokens: [c1 weather{}, c2 pay{}]
+            6 waiting for result of c1 weather, permission of c2 pay
+            > answers
+            refused: every waiting tool call must be answered in one submission; missing: c2
+            > answers
+            refused: tool call c2 (pay) runs on the server: send a tool_permission for it, not a result
+            > answers
+            refused: tool call c1 (weather) runs in the application: send its result, not a permission
+            > answers
+            refused: tool call c1 is answered twice in this submission; answer each call once
+            > answers
+            refused: no tool call nonsense waits for an answer in this session
+            > answers
+            refused: there is nothing in the submission; send one user message, or answers to the waiting tool calls
+            > answers
+            7 resumed: c1 gave "sun", c2 granted
+            8 intent c2 as e1 (Effectful)
+            9 result c2: "pay ran with {}"
+            10 step 2 with test/one
+            11 text "Done."
+            12 step finished: Stop, 100+10 tokens: "Done."
+            13 ended, 200+20 tokens: completed
+            > answers
+            refused: tool call c1 was answered before; an answer counts once
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_message_takes_the_place_of_a_waiting_turn() {
+    let setup = Setup::new([vec![call("weather", "{}"), call("pay", "{}"), stop()], vec![say("As you like."), stop()]]);
+    let world = World::start(setup).await;
+    let mut transcript = world.act(Act::User("go")).await;
+    let waiting = world.engine.session(&world.tenant, &world.session()).await.unwrap().unwrap().last_turn.unwrap().id;
+    transcript += &world.act(Act::User("never mind")).await;
+    transcript += &world.act(Act::History).await;
+    transcript += "> the first turn\n";
+    transcript += &world.lines(&world.log_of(&waiting).await);
+    expect![[r#"
+        > go
+        1 turn started in a new session: user: "go"
+        2 step 1 with test/one
+        3 call c1 weather{} (client)
+        4 call c2 pay{} (asks)
+        5 step finished: ToolUse, 100+10 tokens: [c1 weather{}, c2 pay{}]
+        6 waiting for result of c1 weather, permission of c2 pay
+        > never mind
+        1 turn started: user: "never mind"
+        2 step 1 with test/one
+        3 text "As you like."
+        4 step finished: Stop, 100+10 tokens: "As you like."
+        5 ended, 100+10 tokens: completed
+        > history
+        user: "go"
+        assistant: [c1 weather{}, c2 pay{}]
+        result c1 error: "Tool call skipped: the user sent a new message"
+        result c2 error: "Tool call skipped: the user sent a new message"
+        user: "never mind"
+        assistant: "As you like."
+        > the first turn
+        1 turn started in a new session: user: "go"
+        2 step 1 with test/one
+        3 call c1 weather{} (client)
+        4 call c2 pay{} (asks)
+        5 step finished: ToolUse, 100+10 tokens: [c1 weather{}, c2 pay{}]
+        6 waiting for result of c1 weather, permission of c2 pay
+        7 result c1 error: "Tool call skipped: the user sent a new message"
+        8 result c2 error: "Tool call skipped: the user sent a new message"
+        9 ended, 100+10 tokens: cancelled: Superseded
+    "#]]
+    .assert_eq(&transcript);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_cannot_run_are_answered_at_once() {
+    let setup = Setup::new([
+        vec![
+            call("nosuch", "{}"),
+            call("disabled", "{}"),
+            call("look", r#"{"text": 1}"#),
+            call("pay", r#"{"text": 2}"#),
+            bad_call("look", "[1, 2"),
+            call("hidden", "{}"),
+            stop(),
+        ],
+        vec![say("Sorry."), stop()],
+    ])
+    .with_tool("disabled", EffectClass::ReadOnly, Behaviour::Echo)
+    .with_tool("hidden", EffectClass::ReadOnly, Behaviour::Echo)
+    .agent(|agent| {
+        agent.tools.retain(|name| name != "hidden");
+        agent.internal_tools = vec!["hidden".to_owned()];
+    });
+    let ledger = setup.ledger.clone();
+    check(setup, [Act::User("go")], expect![[r#"
+        > go
+        1 turn started in a new session: user: "go"
+        2 step 1 with test/one
+        3 call c1 nosuch{} (refused: "There is no tool \"nosuch\" in this session")
+        4 call c2 disabled{} (refused: "There is no tool \"disabled\" in this session")
+        5 call c3 look{"text": 1} (refused: "the input does not fit the tool's schema:\n- at /text: 1 is not of type \"string\"")
+        6 call c4 pay{"text": 2} (refused: "the input does not fit the tool's schema:\n- at /text: 2 is not of type \"string\"")
+        7 call c5 look{} (refused: "The input of look is not a JSON object: [1, 2")
+        8 call c6 hidden{} (inline)
+        9 step finished: ToolUse, 100+10 tokens: [c1 nosuch{}, c2 disabled{}, c3 look{"text": 1}, c4 pay{"text": 2}, c5 look{}, c6 hidden{}]
+        10 result c1 error: "There is no tool \"nosuch\" in this session"
+        11 result c2 error: "There is no tool \"disabled\" in this session"
+        12 result c3 error: "the input does not fit the tool's schema:\n- at /text: 1 is not of type \"string\""
+        13 result c4 error: "the input does not fit the tool's schema:\n- at /text: 2 is not of type \"string\""
+        14 result c5 error: "The input of look is not a JSON object: [1, 2"
+        15 intent c6 as e1 (ReadOnly)
+        16 result c6: "hidden ran with {}"
+        17 step 2 with test/one
+        18 text "Sorry."
+        19 step finished: Stop, 100+10 tokens: "Sorry."
+        20 ended, 200+20 tokens: completed
+    "#]]).await;
+    assert_eq!(ledger.names(), ["hidden"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_the_granting_request_disables_does_not_run() {
+    let setup = Setup::new([vec![call("pay", "{}"), call("book", "{}"), stop()], vec![say("Well."), stop()]]);
+    let ledger = setup.ledger.clone();
+    let update = SessionUpdate {
+        tools: Some(vec![ToolRef { name: "look".to_owned(), trust: true }]),
+        ..SessionUpdate::default()
+    };
+    check(
+        setup,
+        [Act::User("go"), Act::AnswersWith(update, vec![grant("c1")])],
+        expect![[r#"
+            > go
+            1 turn started in a new session: user: "go"
+            2 step 1 with test/one
+            3 call c1 pay{} (asks)
+            4 call c2 book{} (inline)
+            5 step finished: ToolUse, 100+10 tokens: [c1 pay{}, c2 book{}]
+            6 intent c2 as e1 (Idempotent)
+            7 result c2: "book ran with {}"
+            8 waiting for permission of c1 pay
+            > answers with other settings
+            9 resumed: c1 granted
+            10 result c1 error: "Tool call not run: pay is not enabled in this session any more"
+            11 step 2 with test/one
+            12 text "Well."
+            13 step finished: Stop, 100+10 tokens: "Well."
+            14 ended, 200+20 tokens: completed
+        "#]],
+    )
+    .await;
+    assert_eq!(ledger.names(), ["book"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_that_fail_do_not_end_the_turn() {
+    let setup = Setup::new([
+        vec![
+            call("broken", "{}"),
+            call("panicky", "{}"),
+            call("rash", "{}"),
+            call("huge", "{}"),
+            call("endless", "{}"),
+            stop(),
+        ],
+        vec![say("Oh."), stop()],
+    ])
+    .trusted("broken", EffectClass::Effectful, Behaviour::Fails("no ink"))
+    .trusted("panicky", EffectClass::Effectful, Behaviour::Panics)
+    .trusted("rash", EffectClass::Effectful, Behaviour::PanicsAtOnce)
+    .trusted("huge", EffectClass::Effectful, Behaviour::Huge(5000))
+    .trusted("endless", EffectClass::Effectful, Behaviour::Gated(Gate::closed()));
+    check(setup, [Act::User("go")], expect![[r#"
+        > go
+        1 turn started in a new session: user: "go"
+        2 step 1 with test/one
+        3 call c1 broken{} (inline)
+        4 call c2 panicky{} (inline)
+        5 call c3 rash{} (inline)
+        6 call c4 huge{} (inline)
+        7 call c5 endless{} (inline)
+        8 step finished: ToolUse, 100+10 tokens: [c1 broken{}, c2 panicky{}, c3 rash{}, c4 huge{}, c5 endless{}]
+        9 intent c1 as e1 (Effectful)
+        10 intent c2 as e2 (Effectful)
+        11 intent c3 as e3 (Effectful)
+        12 intent c4 as e4 (Effectful)
+        13 intent c5 as e5 (Effectful)
+        14 result c1 error: "Error: no ink"
+        15 result c2 error: "Error: the tool crashed; this is a fault of the tool"
+        16 result c3 error: "Error: the tool crashed; this is a fault of the tool"
+        17 result c4: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[cut: 5000 bytes, the first 100 are shown]"
+        18 result c5 error: "Error: the tool gave no result within 30s, which is its limit"
+        19 step 2 with test/one
+        20 text "Oh."
+        21 step finished: Stop, 100+10 tokens: "Oh."
+        22 ended, 200+20 tokens: completed
+    "#]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_calls_than_one_answer_may_make_are_refused() {
+    let calls = (0..70).map(|_| call("look", "{}")).chain([stop()]).collect();
+    let setup = Setup::new([calls, vec![say("Many."), stop()]]);
+    let ledger = setup.ledger.clone();
+    let world = World::start(setup).await;
+    let transcript = world.act(Act::User("go")).await;
+    assert_eq!(ledger.runs().len(), 64);
+    let refused = transcript.lines().filter(|line| line.contains("one answer may make 64 calls at most"));
+    // Each is refused when it is called and answered when the step is done.
+    assert_eq!(refused.count(), 12);
+    assert!(transcript.ends_with("completed\n"), "{transcript}");
+}
