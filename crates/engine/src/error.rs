@@ -5,7 +5,8 @@ use everturn_store::{Refusal, StoreError};
 
 use crate::{committer::CommitError, reader::ReadError, session_update::UpdateError};
 
-/// Why a submission was not accepted. Nothing has changed then.
+/// Why a submission was not accepted. Nothing has changed then, with one exception: a store that failed while it had the
+/// command may have kept it all the same; the turn then runs, and the session shows it.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
     /// The tenant has no such session.
