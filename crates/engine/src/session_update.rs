@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use everturn_core::{OptionSpec, OptionValue, SessionConfig, ToolRef, ToolSpec};
 use everturn_store::SecretError;
-use everturn_tools::{SchemaCheck, SchemaError};
+use everturn_tools::{SchemaCheck, SchemaError, is_tool_name};
 
 use crate::Agent;
 
@@ -144,8 +144,7 @@ fn check_client_tools(agent: &Agent, tools: &[ToolSpec]) -> Result<(), UpdateErr
         return Err(UpdateError::TooManyClientTools { count: tools.len() });
     }
     for tool in tools {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        if tool.name.is_empty() || tool.name.len() > 64 || !tool.name.chars().all(allowed) {
+        if !is_tool_name(&tool.name) {
             return Err(UpdateError::ToolName(tool.name.clone()));
         }
         SchemaCheck::default()

@@ -19,7 +19,7 @@ pub use cap::cap_output;
 pub use clock::Clock;
 pub use schema::{Schema, SchemaCheck, SchemaError};
 pub use tool::{Tool, ToolContext, ToolFailure, ToolOutput};
-pub use tool_set::{ToolSet, ToolSetError};
+pub use tool_set::{ToolSet, ToolSetError, is_tool_name};
 
 /// The tools that every server has.
 pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {

@@ -44,14 +44,19 @@ pub enum ToolSetError {
     },
 }
 
+/// Whether model providers take this as a tool's name: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
+pub fn is_tool_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    (1..=64).contains(&name.len()) && name.chars().all(allowed)
+}
+
 impl ToolSet {
     /// A set of these tools.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolSetError> {
         let mut set = Self::default();
         for tool in tools {
             let name = tool.spec().name.clone();
-            let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-            if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+            if !is_tool_name(&name) {
                 return Err(ToolSetError::Name { name });
             }
             let schema = SchemaCheck::default()

@@ -1,4 +1,4 @@
-//! Answers of all wires, read from recordings: whole, split at every byte, cut at every byte, and odd ones.
+//! Answers of all wires, read from samples: whole, split at every byte, cut at every byte, and odd ones.
 
 use bytes::Bytes;
 use expect_test::{Expect, expect};
@@ -7,11 +7,11 @@ use futures_util::{FutureExt, StreamExt, stream};
 use super::{ProviderKind, call::AnswerStream, failure::Failures};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent};
 
-const RECORDINGS: [(ProviderKind, &str); 4] = [
-    (ProviderKind::OpenAi, include_str!("recordings/openai.sse")),
-    (ProviderKind::Anthropic, include_str!("recordings/anthropic.sse")),
-    (ProviderKind::Gemini, include_str!("recordings/gemini.sse")),
-    (ProviderKind::Ollama, include_str!("recordings/ollama.ndjson")),
+const SAMPLES: [(ProviderKind, &str); 4] = [
+    (ProviderKind::OpenAi, include_str!("samples/openai.sse")),
+    (ProviderKind::Anthropic, include_str!("samples/anthropic.sse")),
+    (ProviderKind::Gemini, include_str!("samples/gemini.sse")),
+    (ProviderKind::Ollama, include_str!("samples/ollama.ndjson")),
 ];
 
 type Item = Result<ModelEvent, ModelError>;
@@ -46,10 +46,10 @@ fn check(kind: ProviderKind, stream: &str, expect: Expect) {
 }
 
 #[test]
-fn openai_recording() {
+fn openai_sample() {
     check(
         ProviderKind::OpenAi,
-        RECORDINGS[0].1,
+        SAMPLES[0].1,
         expect![[r#"
         Thinking("The user wants ")
         Thinking("two cities.")
@@ -66,10 +66,10 @@ fn openai_recording() {
 }
 
 #[test]
-fn anthropic_recording() {
+fn anthropic_sample() {
     check(
         ProviderKind::Anthropic,
-        RECORDINGS[1].1,
+        SAMPLES[1].1,
         expect![[r#"
         Thinking("Two cities, ")
         Thinking("hm.")
@@ -88,10 +88,10 @@ fn anthropic_recording() {
 }
 
 #[test]
-fn gemini_recording() {
+fn gemini_sample() {
     check(
         ProviderKind::Gemini,
-        RECORDINGS[2].1,
+        SAMPLES[2].1,
         expect![[r#"
         Thinking("Two cities, ")
         Thinking("hm.")
@@ -107,10 +107,10 @@ fn gemini_recording() {
 }
 
 #[test]
-fn ollama_recording() {
+fn ollama_sample() {
     check(
         ProviderKind::Ollama,
-        RECORDINGS[3].1,
+        SAMPLES[3].1,
         expect![[r#"
         Thinking("Two cities, ")
         Thinking("hm.")
@@ -126,7 +126,7 @@ fn ollama_recording() {
 
 #[test]
 fn a_split_at_any_byte_changes_nothing() {
-    for (kind, recording) in RECORDINGS {
+    for (kind, recording) in SAMPLES {
         let bytes = recording.as_bytes();
         let whole = read(kind, [bytes]);
         assert_eq!(read(kind, bytes.chunks(1)), whole, "{kind}");
@@ -141,7 +141,7 @@ fn a_split_at_any_byte_changes_nothing() {
 
 #[test]
 fn a_cut_at_any_byte_is_an_error_unless_the_model_had_stopped() {
-    for (kind, recording) in RECORDINGS {
+    for (kind, recording) in SAMPLES {
         let bytes = recording.as_bytes();
         let whole = read(kind, [bytes]);
         // The model has stopped once the frame with its reason is there.
@@ -170,7 +170,7 @@ fn a_cut_at_any_byte_is_an_error_unless_the_model_had_stopped() {
 
 #[test]
 fn nothing_at_all_is_a_cut() {
-    for (kind, _) in RECORDINGS {
+    for (kind, _) in SAMPLES {
         assert_eq!(
             show(&read(kind, [])),
             "Unavailable: test closed the stream before its answer was complete",
