@@ -6,7 +6,7 @@ use axum::{
 };
 use everturn_core::{SessionId, submission::Refused};
 use everturn_engine::{DeleteError, ReadError, SubmitError, UpdateError};
-use everturn_http::{AuthError, BodyError};
+use everturn_http::{AuthError, BodyError, KeyError};
 use everturn_store::StoreError;
 use http::{HeaderValue, StatusCode, header};
 
@@ -64,6 +64,7 @@ impl ApiError {
                 Self::new(status, refused.to_string())
             }
             SubmitError::Update(UpdateError::Seal(_)) => Self::internal(&error),
+            SubmitError::KeyReused { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             SubmitError::UnknownAgent { .. } | SubmitError::Update(_) => Self::bad_request(error.to_string()),
             SubmitError::Overloaded { .. } | SubmitError::ShuttingDown => Self::unavailable(error.to_string()),
             SubmitError::Store(error) => error.into(),
@@ -115,6 +116,12 @@ impl From<AuthError> for ApiError {
             AuthError::Scope { .. } | AuthError::Host => StatusCode::FORBIDDEN,
         };
         Self::new(status, error.to_string())
+    }
+}
+
+impl From<KeyError> for ApiError {
+    fn from(error: KeyError) -> Self {
+        Self::bad_request(error.to_string())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Turns requests into commands, refusing what the protocol does not allow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use everturn_core::{
     Answer, Block, CallId, Content, Json, Message, ToolRef, ToolSpec, ToolUse, submission::Submission,
@@ -77,12 +77,18 @@ pub(crate) fn seed(messages: Vec<MessageIn>, agent: &Agent) -> Result<Submission
         return Err(ApiError::bad_request(message));
     }
     let mut seed = Vec::with_capacity(messages.len());
+    let mut calls = HashSet::new();
     for (index, message) in messages.into_iter().enumerate() {
         let place = Place { index };
         if message.role == "tool_permission" {
             return Err(place.error("a tool_permission cannot be part of a new session's history"));
         }
-        seed.push(place.message(message, agent)?);
+        let message = place.message(message, agent)?;
+        // Two calls of one id could not be told apart, by anybody.
+        if let Some(call) = message.tool_uses().find(|call| !calls.insert(call.id.clone())) {
+            return Err(place.error(format!("toolCallId {:?} is used by an earlier call", call.id)));
+        }
+        seed.push(message);
     }
     match seed.last() {
         Some(Message::User { content }) if is_blank(content) => Err(ApiError::bad_request(BLANK)),
@@ -225,7 +231,7 @@ impl Place {
         let Capabilities { image_http, image_data, .. } = agent.capabilities;
         let (kind, declared) = if url.starts_with("https://") {
             ("https", image_http)
-        } else if url.starts_with("data:image/") && url.contains(";base64,") {
+        } else if is_image_data(url) {
             ("data", image_data)
         } else {
             let shown: String = url.chars().take(40).collect();
@@ -234,6 +240,16 @@ impl Place {
         };
         if declared { Ok(()) } else { Err(self.error(format!("agent {:?} takes no {kind} images", agent.name))) }
     }
+}
+
+/// `data:image/<type>;base64,<data>`.
+fn is_image_data(url: &str) -> bool {
+    let Some((kind, data)) = url.strip_prefix("data:image/").and_then(|rest| rest.split_once(";base64,")) else {
+        return false;
+    };
+    let digits = data.trim_end_matches('=');
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    !kind.is_empty() && !digits.is_empty() && data.len() - digits.len() <= 2 && digits.bytes().all(is_digit)
 }
 
 /// Which blocks a role may have besides text.

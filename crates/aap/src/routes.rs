@@ -14,7 +14,7 @@ use axum::{
 };
 use everturn_core::{SessionId, submission::Submission};
 use everturn_engine::{Agent, Engine, Started, Submit, Target};
-use everturn_http::{BodyLimits, Caller, Keys, Scope, event_stream, identify, read_json};
+use everturn_http::{BodyLimits, Caller, Keys, Scope, event_stream, identify, parse_json, read_body, submission_key};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
@@ -88,7 +88,9 @@ async fn list(
 
 async fn create(State(aap): State<Aap>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = aap.caller(&headers, Scope::Chat)?;
-    let Object(request): Object<CreateIn> = read_json(&headers, body, aap.limits).await?;
+    let body = read_body(&headers, body, aap.limits).await?;
+    let Object(request): Object<CreateIn> = parse_json(&body, aap.limits)?;
+    let key = submission_key(&headers, "PUT /session", &body)?;
     let name = request.agent.name.clone().ok_or_else(|| ApiError::bad_request("agent.name is missing"))?;
     let Some(agent) = aap.engine.agents().get(&name) else {
         let names = aap.engine.agents().names().join(", ");
@@ -97,7 +99,7 @@ async fn create(State(aap): State<Aap>, headers: HeaderMap, body: Body) -> Resul
     let mode = request::mode(request.stream.as_deref(), agent)?;
     let submission = request::seed(request.messages, agent)?;
     let update = request::update(request.agent, request.tools)?;
-    let submit = Submit { tenant: caller.tenant, target: Target::New { agent: name }, update, submission };
+    let submit = Submit { tenant: caller.tenant, target: Target::New { agent: name }, update, submission, key };
     let started = aap.engine.submit(submit).await.map_err(|error| ApiError::submit(error, None))?;
     aap.answer(&started, mode, Created::Yes).await
 }
@@ -109,8 +111,10 @@ async fn turn(
     body: Body,
 ) -> Result<Response, ApiError> {
     let caller = aap.caller(&headers, Scope::Chat)?;
-    let Object(request): Object<TurnIn> = read_json(&headers, body, aap.limits).await?;
+    let body = read_body(&headers, body, aap.limits).await?;
+    let Object(request): Object<TurnIn> = parse_json(&body, aap.limits)?;
     let session = session_id(path)?;
+    let key = submission_key(&headers, &format!("POST /session/{session}"), &body)?;
     let agent = aap.agent_of(&caller, &session).await?;
     let overrides = request.agent.unwrap_or_default();
     if let Some(name) = overrides.name.as_ref().filter(|name| **name != agent.name) {
@@ -121,7 +125,7 @@ async fn turn(
     let submission: Submission = request::turn(request.messages, &agent)?;
     let update = request::update(overrides, request.tools)?;
     let target = Target::Existing(session.clone());
-    let submit = Submit { tenant: caller.tenant, target, update, submission };
+    let submit = Submit { tenant: caller.tenant, target, update, submission, key };
     let started = aap.engine.submit(submit).await.map_err(|error| ApiError::submit(error, Some(&session)))?;
     aap.answer(&started, mode, Created::No).await
 }

@@ -35,8 +35,23 @@ pub fn compact(history: &[Message], compaction: Option<&Compaction>) -> Vec<Mess
     compacted
 }
 
-/// Any history in the form that every provider takes.
+/// Any history in the form that every provider takes. Calls without a result get one that says so.
 pub fn normalise(history: &[Message]) -> Conversation {
+    let (mut conversation, mut builder) = build(history);
+    builder.close_calls();
+    conversation.messages = builder.messages;
+    conversation
+}
+
+/// As [`normalise`], but the calls of the last message may wait for their results still.
+pub fn normalise_waiting(history: &[Message]) -> Conversation {
+    let (mut conversation, mut builder) = build(history);
+    builder.messages.extend(builder.open.into_iter().filter_map(|(_, result)| result));
+    conversation.messages = builder.messages;
+    conversation
+}
+
+fn build(history: &[Message]) -> (Conversation, Builder) {
     let mut conversation = Conversation::default();
     let mut builder = Builder::default();
     for message in history {
@@ -47,9 +62,7 @@ pub fn normalise(history: &[Message]) -> Conversation {
             Message::Tool { call_id, content, is_error } => builder.result(call_id, content, *is_error),
         }
     }
-    builder.close_calls();
-    conversation.messages = builder.messages;
-    conversation
+    (conversation, builder)
 }
 
 #[derive(Default)]

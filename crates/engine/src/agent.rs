@@ -110,9 +110,14 @@ impl Agent {
         })
     }
 
+    /// Whether sessions may use this tool. Configuration may have taken it away from a session that had enabled it.
+    pub(crate) fn offers(&self, tool: &str) -> bool {
+        self.tools.iter().any(|name| name == tool)
+    }
+
     /// The tools that the model may call in a session with this configuration.
     pub(crate) fn tool_specs(&self, config: &SessionConfig, tools: &ToolSet) -> Vec<ToolSpec> {
-        let enabled = config.tools.iter().map(|tool| tool.name.as_str());
+        let enabled = config.tools.iter().map(|tool| tool.name.as_str()).filter(|name| self.offers(name));
         let server = enabled.chain(self.internal_tools.iter().map(String::as_str));
         let server = server.filter_map(|name| tools.get(name)).map(|tool| tool.spec().clone());
         server.chain(config.client_tools.iter().cloned()).collect()

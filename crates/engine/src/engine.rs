@@ -152,8 +152,12 @@ impl Engine {
             last.messages = state.messages();
             last.compaction = state.compaction;
         }
+        let open = turns.last().is_some_and(|turn| turn.status != TurnStatus::Ended);
         let (full, compaction) = prior(turns);
         let compacted = context::compact(&full, compaction.as_ref());
+        let given = if open { context::normalise_waiting(&compacted) } else { context::normalise(&compacted) };
+        let mut compacted: Vec<_> = given.system.into_iter().map(|content| Message::System { content }).collect();
+        compacted.extend(given.messages);
         Ok(History { full, compacted })
     }
 
@@ -227,8 +231,7 @@ impl Engine {
     }
 
     fn follow(&self, started: &Started) -> Follower {
-        let tail = Some(Arc::clone(&started.tail));
-        Follower::new(Arc::clone(&self.0.store), started.turn.clone(), tail)
+        Follower::new(Arc::clone(&self.0.store), started.turn.clone(), started.tail.clone())
     }
 
     /// Stops: takes no more work, lets steps finish for a while, then leaves the rest to the next start.

@@ -26,6 +26,12 @@ pub enum SubmitError {
     /// The settings cannot be changed so.
     #[error(transparent)]
     Update(#[from] UpdateError),
+    /// The key of another submission.
+    #[error("the idempotency key {key:?} was used for another request; send a new key with a new request")]
+    KeyReused {
+        /// The key.
+        key: String,
+    },
     /// Too many turns run.
     #[error("{limit} turns are running, which is the limit, and none ended in time; try again later")]
     Overloaded {

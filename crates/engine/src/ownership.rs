@@ -43,7 +43,7 @@ impl Engine {
             session: session.clone(),
             turn: id.clone(),
             leg_start: state.leg_start,
-            tail: Arc::clone(&live.tail),
+            tail: Some(Arc::clone(&live.tail)),
         };
         let log = TurnLog::new(id, epoch, state.head, self.0.committer.clone(), Arc::clone(&live.tail));
         let model = agent.models.iter().position(|model| model.name() == state.model).unwrap_or(0);

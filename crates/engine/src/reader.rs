@@ -1,16 +1,19 @@
 //! Readers of a turn: from any point, at their own pace, without a gap.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
-use everturn_core::{CorruptSegment, Event, RawEvent};
+use everturn_core::{CorruptSegment, Event, RawEvent, Segment};
 use everturn_store::StoreError;
 
 use crate::{
     follower::{Follower, Found},
     metrics::ReaderGuard,
-    projection::{Cursor, Flow, Frames, Projected, Projection, Shown, TurnView},
+    projection::{Cursor, Flow, Frames, Projection, Shown, TurnView},
 };
+
+/// How much a reader behind the tail is given at once.
+const CHUNK_BYTES: usize = 32 * 1024;
 
 /// Why a reader cannot go on. The turn itself is not affected.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +33,8 @@ pub struct TurnReader {
     follower: Follower,
     view: Arc<TurnView>,
     projection: &'static dyn Projection,
+    /// Read from the store and not shown yet.
+    backlog: VecDeque<Segment>,
     cursor: Cursor,
     ended: bool,
     _counted: ReaderGuard,
@@ -49,7 +54,7 @@ impl TurnReader {
         cursor: Cursor,
         counted: ReaderGuard,
     ) -> Self {
-        Self { follower, view, projection, cursor, ended: false, _counted: counted }
+        Self { follower, view, projection, backlog: VecDeque::new(), cursor, ended: false, _counted: counted }
     }
 
     /// The turn that it reads.
@@ -77,22 +82,39 @@ impl TurnReader {
             return self.rest_of_event().await.map(Some);
         }
         let seq = self.cursor.seq;
-        Ok(match self.follower.after(seq).await? {
-            None => None,
-            Some(Found::Recent(entry)) => Some(entry.project(self.projection, &self.view)?.after(seq)),
-            Some(Found::Stored(segments)) => {
-                let mut shown = Shown { bytes: Bytes::new(), cursor: self.cursor, flow: Flow::Continue };
-                let mut pieces = Vec::with_capacity(segments.len());
-                for segment in segments {
-                    if shown.flow == Flow::Continue {
-                        shown = Projected::new(self.projection, &self.view, &segment)?.after(shown.cursor.seq);
-                        pieces.push(std::mem::take(&mut shown.bytes));
-                    }
+        if self.backlog.is_empty() {
+            match self.follower.after(seq).await? {
+                None => return Ok(None),
+                Some(Found::Recent(entry)) => {
+                    return Ok(Some(entry.project(self.projection, &self.view)?.after(seq)));
                 }
-                shown.bytes = if pieces.len() == 1 { pieces.remove(0) } else { pieces.concat().into() };
-                Some(shown)
+                Some(Found::Stored(segments)) => self.backlog = segments.into(),
             }
-        })
+        }
+        self.next_of_backlog().map(Some)
+    }
+
+    /// The next part of what was read from the store: a bounded one, since it is this reader's alone.
+    fn next_of_backlog(&mut self) -> Result<Shown, ReadError> {
+        let mut out = Vec::with_capacity(CHUNK_BYTES * 5 / 4);
+        let mut shown = Shown { bytes: Bytes::new(), cursor: self.cursor, flow: Flow::Continue };
+        while let Some(segment) = self.backlog.front() {
+            for event in segment.events() {
+                let event: RawEvent<'_> = event?;
+                if event.seq > shown.cursor.seq {
+                    shown.flow =
+                        self.projection.project(&self.view, &event, &mut Frames::new(&mut out, event.seq, 0))?;
+                    shown.cursor = Cursor::after(event.seq);
+                }
+                if out.len() >= CHUNK_BYTES || shown.flow == Flow::Close {
+                    shown.bytes = out.into();
+                    return Ok(shown);
+                }
+            }
+            self.backlog.pop_front();
+        }
+        shown.bytes = out.into();
+        Ok(shown)
     }
 
     /// A cursor within an event: its other frames, which only a look at the event itself can give.

@@ -45,7 +45,9 @@ impl Turn {
 
     /// Makes a model call again that was interrupted by the end of the process.
     pub(crate) async fn restart_step(&mut self) -> Result<(), Stopped> {
-        let usage = self.used_by_open_step(CountInput::Always);
+        // Of a call that may have been waiting for its next attempt, only what was answered is known to be used.
+        let retried = self.state.step.as_ref().is_some_and(|step| step.attempts > 0);
+        let usage = self.used_by_open_step(if retried { CountInput::IfAnswered } else { CountInput::Always });
         let reason = "the server stopped while the model was answering".to_owned();
         let attempt = self.state.step.as_ref().map_or(0, |step| step.attempts);
         self.void_attempt(reason, attempt, usage)?;

@@ -15,7 +15,10 @@ use everturn_store::{
 };
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{Agent, Engine, SessionUpdate, SubmitError, engine::prior, ownership::Owned, tail::Tail, turn};
+use crate::{
+    Agent, Engine, SessionUpdate, SubmissionKey, SubmitError, engine::prior, ownership::Owned, repetition::command_key,
+    tail::Tail, turn,
+};
 
 /// How often a submission is judged anew because the session changed meanwhile.
 const MAX_CONFLICTS: usize = 4;
@@ -31,6 +34,8 @@ pub struct Submit {
     pub update: SessionUpdate,
     /// What.
     pub submission: Submission,
+    /// The client's name for it, so that it can be sent again without a second effect.
+    pub key: Option<SubmissionKey>,
 }
 
 /// The session of a submission.
@@ -54,7 +59,8 @@ pub struct Started {
     pub turn: TurnId,
     /// Seq of the leg's first event.
     pub leg_start: u64,
-    pub(crate) tail: Arc<Tail>,
+    /// None if no leg of the turn is live.
+    pub(crate) tail: Option<Arc<Tail>>,
 }
 
 struct Begin {
@@ -74,6 +80,10 @@ impl Engine {
     }
 
     async fn submit_now(&self, submit: Submit) -> Result<Started, SubmitError> {
+        // Before anything else: what was accepted once would now be refused, as a second turn while the first one runs.
+        if let Some(started) = self.find_repetition(&submit).await? {
+            return Ok(started);
+        }
         let mut slot = None;
         for _ in 0..MAX_CONFLICTS {
             let result = match &submit.target {
@@ -83,6 +93,7 @@ impl Engine {
             match result {
                 Err(SubmitError::Rejected(Refusal::Changed)) => {}
                 Err(SubmitError::Rejected(Refusal::NotFound)) => return Err(SubmitError::NotFound),
+                Err(SubmitError::Rejected(refusal)) => return self.repeated(&submit, refusal).await,
                 result => return result,
             }
         }
@@ -103,7 +114,7 @@ impl Engine {
         let Submission::Begin(input) = &submit.submission else { return Err(submission::Refused::Empty.into()) };
         self.acquire(slot).await?;
         let begin = Begin { expected_version: None, supersedes: None, prior: Vec::new(), compaction: None };
-        self.begin_turn(submit.tenant.clone(), session, agent, config, input.clone(), begin, slot).await
+        self.begin_turn(submit, session, agent, config, input.clone(), begin, slot).await
     }
 
     async fn submit_to(
@@ -145,12 +156,11 @@ impl Engine {
                 }
                 let (prior, compaction) = prior(turns);
                 let begin = Begin { expected_version, supersedes, prior, compaction };
-                let tenant = submit.tenant.clone();
-                self.begin_turn(tenant, session.clone(), agent, config, input.clone(), begin, slot).await
+                self.begin_turn(submit, session.clone(), agent, config, input.clone(), begin, slot).await
             }
             (Submission::Answers(answers), Some(turn)) => {
                 let answers = answers.clone();
-                self.resume_turn(&submit.tenant, record, agent, config, turn, prior(turns), answers, slot).await
+                self.resume_turn(submit, record, agent, config, turn, prior(turns), answers, slot).await
             }
             (Submission::Answers(_), None) => Err(submission::Refused::Empty.into()),
         }
@@ -214,7 +224,7 @@ impl Engine {
     #[expect(clippy::too_many_arguments, reason = "each is a different fact about one command")]
     async fn begin_turn(
         &self,
-        tenant: TenantId,
+        submit: &Submit,
         session: SessionId,
         agent: Arc<Agent>,
         config: SessionConfig,
@@ -222,6 +232,7 @@ impl Engine {
         begin: Begin,
         slot: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Started, SubmitError> {
+        let tenant = submit.tenant.clone();
         let at = Timestamp::now();
         let opens_session = begin.expected_version.is_none();
         let started =
@@ -240,6 +251,7 @@ impl Engine {
             node: self.0.node.clone(),
             segment: segment.clone(),
             messages: input,
+            key: command_key(submit.key.as_ref(), &session, &turn, 1),
             at,
         };
         let receipt = self.commit_turn(Command::BeginTurn(Box::new(command))).await?;
@@ -264,7 +276,7 @@ impl Engine {
     #[expect(clippy::too_many_arguments, reason = "each is a different fact about one command")]
     async fn resume_turn(
         &self,
-        tenant: &TenantId,
+        submit: &Submit,
         record: SessionRecord,
         agent: Arc<Agent>,
         config: SessionConfig,
@@ -273,6 +285,7 @@ impl Engine {
         answers: Vec<Answer>,
         slot: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Started, SubmitError> {
+        let tenant = &submit.tenant;
         let at = distinct_time();
         let mut state = self.fold(&waiting.id).await?;
         let head = state.head;
@@ -287,6 +300,7 @@ impl Engine {
             turn: waiting.id.clone(),
             node: self.0.node.clone(),
             segment: segment.clone(),
+            key: command_key(submit.key.as_ref(), &record.id, &waiting.id, head + 1),
             at,
         };
         let receipt = self.commit_turn(Command::ResumeTurn(Box::new(command))).await?;

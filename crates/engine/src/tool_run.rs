@@ -34,7 +34,7 @@ impl Turn {
         if self.config.client_tools.iter().any(|tool| tool.name == name) {
             return CallRoute::Client;
         }
-        let enabled = self.config.tools.iter().find(|tool| tool.name == name);
+        let enabled = self.config.tools.iter().find(|tool| tool.name == name && self.agent.offers(name));
         let internal = self.agent.internal_tools.iter().any(|tool| tool == name);
         let route = match enabled {
             Some(tool) if tool.trust => CallRoute::Inline,
@@ -84,7 +84,7 @@ impl Turn {
         let call = state.map(|state| state.call.clone()).ok_or("Tool call not found")?;
         // The settings may have changed between the call and the permission.
         let enabled = self.config.tools.iter().any(|tool| tool.name == call.name);
-        if permitted && !enabled {
+        if permitted && !(enabled && self.agent.offers(&call.name)) {
             return Err(format!("Tool call not run: {} is not enabled in this session any more", call.name));
         }
         let Some(tool) = self.shared.tools.get(&call.name) else {

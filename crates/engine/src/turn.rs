@@ -184,7 +184,7 @@ impl Turn {
         retryable: bool,
         usage: Usage,
     ) -> Result<(), Stopped> {
-        tracing::warn!(turn = %self.log.turn(), code = code.as_str(), message, "a turn failed");
+        tracing::warn!(turn = %self.log.turn(), code = code.as_str(), reason = message, "a turn failed");
         let outcome = Outcome::Failed { code, message, retryable };
         self.close(outcome, usage, "Tool call not run: the turn failed").await
     }

@@ -21,7 +21,7 @@ fn write(out: &mut String, config: &Config, address: SocketAddr) -> std::fmt::Re
     writeln!(out, "everturn {} is listening on {url}\n", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "  data    {} ({durability})", config.store)?;
     let access = if config.keys.is_empty() {
-        "open: everybody on this machine may call it; configure [[keys]] to change that".to_owned()
+        "open to everybody on this machine, web pages in its browsers included; [[keys]] close it".to_owned()
     } else {
         format!("{} keys; callers send Authorization: Bearer <key>", config.keys.len())
     };

@@ -44,9 +44,10 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     allow_many_connections(config.limits.connections);
     let StoreLocation::Sqlite(path) = &config.store;
     let (path, durability) = (path.clone(), compose::durability(config.durability));
+    let had_data = path.exists();
     let opened = path.clone();
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(&opened, durability)).await??;
-    let secrets = secrets(&config, &path)?;
+    let secrets = secrets(&config, &path, had_data)?;
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
         format!("failed to listen on {}; is another server running there? Choose another with --listen", config.listen)
     })?;
@@ -104,12 +105,20 @@ fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
 }
 
 /// Seals secret options with the configured key, or with one that is kept beside the database.
-fn secrets(config: &Config, database: &Path) -> anyhow::Result<SecretBox> {
+fn secrets(config: &Config, database: &Path, had_data: bool) -> anyhow::Result<SecretBox> {
     match &config.secret_key {
         Some(key) => SecretBox::from_text(key.expose_secret()).context("EVERTURN_SECRET_KEY cannot be used"),
         None => {
             let folder = database.parent().map_or_else(PathBuf::new, Path::to_owned);
-            Ok(SecretBox::from_file(&folder.join("secret.key"))?)
+            let file = folder.join("secret.key");
+            if had_data && !file.exists() {
+                tracing::warn!(
+                    file = %file.display(),
+                    "the key that secret options are sealed with is gone; a new one is made, and secrets that were set \
+                     before cannot be opened any more. Restore the file if you have a copy"
+                );
+            }
+            Ok(SecretBox::from_file(&file)?)
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
@@ -52,12 +53,8 @@ fn found(content_type: Option<&str>) -> String {
     content_type.map_or(String::new(), |found| format!(" (it was {found:?})"))
 }
 
-/// Reads a JSON body.
-pub async fn read_json<T: DeserializeOwned>(
-    headers: &HeaderMap,
-    body: Body,
-    limits: BodyLimits,
-) -> Result<T, BodyError> {
+/// Reads a body that is declared as JSON.
+pub async fn read_body(headers: &HeaderMap, body: Body, limits: BodyLimits) -> Result<Bytes, BodyError> {
     let content_type = headers.get(header::CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
     if !content_type.as_deref().is_some_and(is_json) {
         return Err(BodyError::NotJson(content_type.map(|value| value.chars().take(100).collect())));
@@ -70,10 +67,15 @@ pub async fn read_json<T: DeserializeOwned>(
         }
         Err(_) => return Err(BodyError::Cut),
     };
-    if nests_deeper(&bytes, limits.depth) {
+    Ok(bytes)
+}
+
+/// Parses a body.
+pub fn parse_json<T: DeserializeOwned>(bytes: &[u8], limits: BodyLimits) -> Result<T, BodyError> {
+    if nests_deeper(bytes, limits.depth) {
         return Err(BodyError::TooDeep { limit: limits.depth });
     }
-    let mut json = serde_json::Deserializer::from_slice(&bytes);
+    let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         // A question mark stands for a key that was not read yet.
         let path = error.path().to_string();
@@ -127,7 +129,10 @@ mod tests {
         }
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, content_type.parse().unwrap())]);
         let limits = BodyLimits { bytes: 64, depth: 3 };
-        let read = read_json::<Shape>(&headers, Body::from(body.to_owned()), limits);
+        let read = async {
+            let bytes = read_body(&headers, Body::from(body.to_owned()), limits).await?;
+            parse_json::<Shape>(&bytes, limits)
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let outcome = match runtime.block_on(read) {
             Ok(_) => "ok".to_owned(),

@@ -5,6 +5,7 @@
 mod auth;
 mod body;
 mod cors;
+mod idempotency;
 mod metrics;
 mod operations;
 mod request_id;
@@ -13,8 +14,9 @@ mod stream;
 mod views;
 
 pub use auth::{AuthError, Caller, Key, Keys, Scope};
-pub use body::{BodyError, BodyLimits, read_json};
+pub use body::{BodyError, BodyLimits, parse_json, read_body};
 pub use cors::cors;
+pub use idempotency::{IDEMPOTENCY_KEY, KeyError, submission_key};
 pub use metrics::{HttpMetrics, count_answers};
 pub use operations::{Operations, operations};
 pub use request_id::request_id;

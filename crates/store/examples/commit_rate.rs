@@ -38,6 +38,7 @@ fn begin(turn: &TurnId) -> Command {
         node: NodeId("bench".to_owned()),
         segment: segment(1, 2),
         messages: vec![Message::user("Tell me something.")],
+        key: None,
         at: Timestamp::now(),
     }))
 }

@@ -10,6 +10,9 @@ use crate::{NodeId, TurnStatus};
 /// gives the same receipt as long as no later command has changed the same turn or deleted the session. A creation is
 /// recognised by its name and time, a beginning by the turn's name, a resumption by its version and events, an append
 /// by its epoch and seqs, a deletion by its name.
+///
+/// That is how the store's own caller tries again. Somebody further away, who has forgotten all but a name that it gave
+/// to its request, is recognised by a [`CommandKey`].
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Creates a session without a turn.
@@ -64,8 +67,39 @@ pub struct BeginTurn {
     pub segment: Segment,
     /// Its part of history so far: its input.
     pub messages: Vec<Message>,
+    /// The caller's name for the command, if it has one.
+    pub key: Option<CommandKey>,
     /// Now.
     pub at: Timestamp,
+}
+
+/// A caller's name for a command, kept with it in one transaction.
+///
+/// For [`CommandKey::KEPT`] another command of that name by the same tenant is refused as [`Refusal::Repeated`],
+/// whatever it says and whatever became of the session meanwhile, also when that was deleted. Only the recognition of
+/// the very same command, see [`Command`], comes before this; all other checks come after it. A command that is refused
+/// leaves no key.
+///
+/// Time is what the commands say, [`BeginTurn::at`] and [`ResumeTurn::at`], not what a clock shows. Once a command with
+/// a key was kept, keys that are too old for it may be forgotten for good, also by those that say an earlier time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandKey {
+    /// Unique among the tenant's commands.
+    pub key: String,
+    /// Tells what the command says, so that a repetition can be told from another use of the key.
+    pub fingerprint: String,
+    /// What the second one is given.
+    pub outcome: String,
+}
+
+impl CommandKey {
+    /// How long keys are kept, in milliseconds.
+    pub const KEPT: i64 = 24 * 60 * 60 * 1000;
+
+    /// Keys of this time and before do not count at the time `at`.
+    pub(crate) fn forgotten(at: Timestamp) -> Timestamp {
+        Timestamp(at.millis().saturating_sub(Self::KEPT))
+    }
 }
 
 /// The end of a waiting turn. See [`BeginTurn::supersedes`].
@@ -96,6 +130,8 @@ pub struct ResumeTurn {
     pub node: NodeId,
     /// The events that take it up.
     pub segment: Segment,
+    /// The caller's name for the command, if it has one.
+    pub key: Option<CommandKey>,
     /// Now.
     pub at: Timestamp,
 }
@@ -150,6 +186,14 @@ pub enum Refusal {
     /// an append, waiting for a resumption.
     #[error("the session has changed meanwhile")]
     Changed,
+    /// A command of that key was kept for the tenant not long ago. See [`CommandKey`].
+    #[error("a command with this key was kept before")]
+    Repeated {
+        /// What that command said; see [`CommandKey::fingerprint`].
+        fingerprint: String,
+        /// What it gave; see [`CommandKey::outcome`].
+        outcome: String,
+    },
     /// Another owner has taken the turn over. Whoever sees this must stop working on it.
     #[error("the turn has another owner")]
     Fenced,

@@ -4,6 +4,7 @@
 
 mod commands;
 pub(crate) mod fixture;
+mod keys;
 mod reads;
 mod recovery;
 mod sessions;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-pub use self::{commands::*, reads::*, recovery::*, sessions::*, versus_model::*};
+pub use self::{commands::*, keys::*, reads::*, recovery::*, sessions::*, versus_model::*};
 use crate::Store;
 
 /// A place where a store can be opened again and again.
@@ -51,6 +52,14 @@ macro_rules! store_contract {
             a_waiting_turn_goes_on
             usage_is_counted_once
             settings_change_with_commands
+            a_repeated_key_is_refused
+            keys_count_for_a_day
+            keys_survive_a_restart
+            resubmission_comes_before_repetition
+            a_key_counts_within_its_batch
+            refused_commands_keep_no_key
+            keys_belong_to_a_tenant
+            keys_outlive_their_session
             reads_go_on_from_every_seq
             reads_are_bounded
             large_logs_are_read_in_pages

@@ -14,7 +14,7 @@ mod sim;
 mod sqlite;
 mod store;
 
-pub use command::{Append, BeginTurn, Command, NewSession, Receipt, Refusal, Rest, ResumeTurn, Supersede};
+pub use command::{Append, BeginTurn, Command, CommandKey, NewSession, Receipt, Refusal, Rest, ResumeTurn, Supersede};
 pub use error::StoreError;
 pub use record::{ClaimedTurn, NodeId, SessionRecord, SessionRow, TurnRecord, TurnStatus, TurnSummary};
 pub use secrets::{SecretBox, SecretError, SecretPlace};

@@ -8,13 +8,16 @@ mod state;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use everturn_core::{Segment, SessionId, TenantId, TurnId};
+use everturn_core::{Segment, SessionId, TenantId, Timestamp, TurnId};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use self::faults::Switches;
 pub use self::faults::{Fault, Faults};
 use self::state::State;
-use crate::{ClaimedTurn, Command, NodeId, Receipt, Refusal, SessionRecord, SessionRow, Store, StoreError, TurnRecord};
+use crate::{
+    ClaimedTurn, Command, CommandKey, NodeId, Receipt, Refusal, SessionRecord, SessionRow, Store, StoreError,
+    TurnRecord,
+};
 
 /// A [`Store`] in memory. Clones are the same store.
 #[derive(Clone, Debug)]
@@ -117,6 +120,15 @@ impl Store for SimStore {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<SessionRow>, StoreError>> {
         self.read(|state| state.sessions(tenant, below, limit))
+    }
+
+    fn kept(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        at: Timestamp,
+    ) -> BoxFuture<'_, Result<Option<CommandKey>, StoreError>> {
+        self.read(|state| state.kept(tenant, key, at).cloned())
     }
 
     fn turns(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {

@@ -10,6 +10,7 @@ mod checkpoint;
 #[cfg(all(test, feature = "test-support"))]
 mod failure_tests;
 mod fault;
+mod keys;
 mod live;
 mod log;
 mod open;
@@ -21,7 +22,7 @@ mod writer;
 
 use std::{path::Path, sync::Arc, thread::JoinHandle};
 
-use everturn_core::{Segment, SessionId, TenantId, TurnId};
+use everturn_core::{Segment, SessionId, TenantId, Timestamp, TurnId};
 use futures_util::{FutureExt, future::BoxFuture};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
@@ -33,7 +34,10 @@ use self::{
     readers::Readers,
     writer::{Request, Writer},
 };
-use crate::{ClaimedTurn, Command, NodeId, Receipt, Refusal, SessionRecord, SessionRow, Store, StoreError, TurnRecord};
+use crate::{
+    ClaimedTurn, Command, CommandKey, NodeId, Receipt, Refusal, SessionRecord, SessionRow, Store, StoreError,
+    TurnRecord,
+};
 
 /// How many requests wait for the writer. The engine hands over one batch at a time, so this is plenty.
 const WAITING_REQUESTS: usize = 16;
@@ -51,6 +55,13 @@ pub enum Durability {
 }
 
 /// A [`Store`] in one SQLite file.
+///
+/// What is deleted is overwritten, and closing clears away the copies that its tables held until then. SQLite itself may
+/// leave copies of rows that it moved from page to page: a file of 64 MiB or less is written anew when it is closed after
+/// deletions, a larger one keeps them until somebody runs `VACUUM`.
+///
+/// Files and directories that it makes are for its user alone; those that were there keep their mode, and the
+/// write-ahead log has the mode of the database.
 ///
 /// Dropping it waits until the writer is done and the file is in order. [`SqliteStore::close`] does the same without
 /// blocking a thread of the runtime.
@@ -151,6 +162,16 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<Vec<SessionRow>, StoreError>> {
         let tenant = tenant.clone();
         self.readers.read(move |connection| rows::sessions(connection, &tenant, below, limit)).boxed()
+    }
+
+    fn kept(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        at: Timestamp,
+    ) -> BoxFuture<'_, Result<Option<CommandKey>, StoreError>> {
+        let (tenant, key) = (tenant.clone(), key.to_owned());
+        self.readers.read(move |connection| keys::find(connection, &tenant, &key, at)).boxed()
     }
 
     fn turns(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use everturn_core::{Segment, SessionId, TenantId, TurnId};
+use everturn_core::{Segment, SessionId, TenantId, Timestamp, TurnId};
 use futures_util::future::BoxFuture;
 
-use crate::{ClaimedTurn, Command, NodeId, Receipt, Refusal, SessionRecord, SessionRow, StoreError, TurnRecord};
+use crate::{
+    ClaimedTurn, Command, CommandKey, NodeId, Receipt, Refusal, SessionRecord, SessionRow, StoreError, TurnRecord,
+};
 
 /// Keeps sessions, turns and logs.
 ///
@@ -16,12 +18,16 @@ use crate::{ClaimedTurn, Command, NodeId, Receipt, Refusal, SessionRecord, Sessi
 /// **Fencing.** A turn has one writer. Beginning, resuming and claiming give its owner an epoch; each gives a higher one
 /// than all before. An append with another epoch is refused as [`Refusal::Fenced`].
 ///
+/// **Keys.** A command may carry a name that its caller gave it; a second one of that name has no effect, for as long as
+/// [`CommandKey`] says.
+///
 /// **Visibility.** A read that begins after a commit has returned sees that commit. Reads never wait for a commit.
 ///
 /// **Tenants.** Every session belongs to one; what belongs to another is not there.
 ///
 /// **Deletion.** What was deleted is gone from every read at once, its name is not given again to the same tenant, and
-/// appends to its turns are refused as [`Refusal::NotFound`].
+/// appends to its turns are refused as [`Refusal::NotFound`]. Its content is gone from the files of a store that was
+/// closed in order, as far as the store says; only its name, and the keys of its commands until they are forgotten, remain.
 ///
 /// Dropping a future may leave a commit to happen all the same; dropping a read has no effect.
 pub trait Store: Send + Sync + 'static {
@@ -41,6 +47,14 @@ pub trait Store: Send + Sync + 'static {
         tenant: &TenantId,
         session: &SessionId,
     ) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>>;
+
+    /// The kept command of this key, if it is younger than [`CommandKey::KEPT`] at the given time.
+    fn kept(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        at: Timestamp,
+    ) -> BoxFuture<'_, Result<Option<CommandKey>, StoreError>>;
 
     /// The tenant's sessions, newest first, below a position if one is given; `limit` at most. The cost of a page does
     /// not depend on how many sessions there are.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everturn_core::{Message, context};
-use everturn_models::{ModelErrorKind, ModelRequest};
+use everturn_models::{ModelErrorKind, ModelFinish, ModelRequest};
 use expect_test::expect;
 
 use super::harness::*;
@@ -95,7 +95,7 @@ async fn older_turns_are_summarised_before_the_window_overflows() {
     let summaries: Vec<_> = requests.iter().filter(|request| is_summary(request)).collect();
     assert!(summaries.len() > 1);
     expect![[r#"
-        user: "Summarise the conversation so far for the assistant who will go on with it. Keep names, numbers, decisions, open questions and the results of tools; leave out pleasantries. Answer with the summary alone.\n\nEarlier summary: summary 1\nUser: question 3 aaa\nAssistant: answer 3 bbb\nUser: question 4 aaa\nAssistant: answer 4 bbb\n"
+        user: "Summarise the conversation so far for the assistant who will go on with it. Keep names, numbers, decisions, open questions and the results of tools; leave out pleasantries. Answer with the summary alone, in at most 45 words.\n\nEarlier summary: summary 1\nUser: question 3 aaa\nAssistant: answer 3 bbb\nUser: question 4 aaa\nAssistant: answer 4 bbb\n"
     "#]].assert_eq(&shortened(&world.shown(&summaries[1].messages)));
 }
 
@@ -253,4 +253,44 @@ async fn tokens_of_summaries_are_counted() {
     assert!(requests.iter().any(is_summary));
     let record = world.engine.session(&world.tenant, &world.session()).await.unwrap().unwrap();
     assert_eq!(record.usage.total(), requests.len() as u64 * 110);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_that_says_nothing_is_not_taken() {
+    let useless = vec![
+        vec![stop()],
+        vec![say(" \n"), stop()],
+        vec![call("search", "{}"), stop()],
+        vec![say("They"), finish(ModelFinish::MaxTokens, None)],
+        vec![say(&"words ".repeat(500)), stop()],
+    ];
+    for (index, script) in useless.into_iter().enumerate() {
+        let transcript = summarised_by(vec![script, vec![say("They talked."), stop()]]).await;
+        assert!(transcript.contains("\"They talked.\""), "{index}: {transcript}");
+        assert!(transcript.ends_with("completed\n"), "{index}: {transcript}");
+    }
+    let transcript = summarised_by(vec![vec![say("No."), finish(ModelFinish::Refusal, None)]]).await;
+    assert!(transcript.contains("the model declined to summarise the conversation"), "{transcript}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_model_summarises_where_the_first_cannot() {
+    let first = ScriptedModel::thinking("test/one", |request| {
+        if is_summary(request) {
+            return vec![fail(ModelErrorKind::Rejected)];
+        }
+        vec![say(&"b".repeat(100)), stop()]
+    });
+    let world = World::start(Setup::with_models([first.with_window(WINDOW), talkative().with_window(WINDOW)])).await;
+    let mut number = 0;
+    let transcript = loop {
+        number += 1;
+        let started = world.begin(&question(number)).await;
+        let transcript = world.transcript(&started).await;
+        assert!(number < 9 && transcript.ends_with("completed\n"), "{transcript}");
+        if transcript.contains("compacted") {
+            break transcript;
+        }
+    };
+    assert!(transcript.contains("test/two") || transcript.contains("summary 1"), "{transcript}");
 }

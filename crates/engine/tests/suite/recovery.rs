@@ -186,9 +186,9 @@ async fn a_turn_whose_agent_is_gone_ends_and_says_so() {
         1 turn started in a new session: user: "hi"
         2 step 1 with test/one
         3 text "Half"
-        4 step restarted after 0, 123+1 tokens: the server stopped while the model was answering
+        4 step restarted after 0, 36+1 tokens: the server stopped while the model was answering
         5 step finished: Aborted, 0+0 tokens: ""
-        6 ended, 123+1 tokens: failed LLM_PROVIDER_ERROR (for good): agent "tester" is not configured on this server any more
+        6 ended, 36+1 tokens: failed LLM_PROVIDER_ERROR (for good): agent "tester" is not configured on this server any more
     "#]].assert_eq(&world.rested().await);
     let error = world.submit(world.message("hello?")).await.unwrap_err();
     assert_eq!(error.to_string(), r#"there is no agent "tester"; there are: other"#);

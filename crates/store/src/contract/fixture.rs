@@ -8,7 +8,8 @@ use everturn_core::{
 };
 
 use crate::{
-    Append, BeginTurn, Command, NewSession, NodeId, Receipt, Refusal, Rest, ResumeTurn, Store, Supersede, TurnStatus,
+    Append, BeginTurn, Command, CommandKey, NewSession, NodeId, Receipt, Refusal, Rest, ResumeTurn, Store, Supersede,
+    TurnStatus,
 };
 
 /// Commands about one session.
@@ -63,6 +64,28 @@ pub(crate) fn append_rest(turn: &TurnId, epoch: u64, segment: Segment, rest: Res
     Command::Append(Append { turn: turn.clone(), epoch, segment, rest: Some(rest), at: Timestamp(40) })
 }
 
+/// A key of a command that says something.
+pub(crate) fn key(name: &str, says: &str) -> CommandKey {
+    let (fingerprint, outcome) = (format!("print of {says}"), format!("outcome of {says}"));
+    CommandKey { key: name.to_owned(), fingerprint, outcome }
+}
+
+/// What whoever repeats the key of such a command is told.
+pub(crate) fn repeated(says: &str) -> Result<Receipt, Refusal> {
+    let CommandKey { fingerprint, outcome, .. } = key("", says);
+    Err(Refusal::Repeated { fingerprint, outcome })
+}
+
+/// The command with a key, at a time. Commands that take none stay as they are.
+pub(crate) fn keyed(mut command: Command, key: &CommandKey, at: i64) -> Command {
+    match &mut command {
+        Command::BeginTurn(begin) => (begin.key, begin.at) = (Some(key.clone()), Timestamp(at)),
+        Command::ResumeTurn(resume) => (resume.key, resume.at) = (Some(key.clone()), Timestamp(at)),
+        Command::CreateSession(_) | Command::Append(_) | Command::DeleteSession { .. } => {}
+    }
+    command
+}
+
 impl Talk {
     /// A session that does not exist yet.
     pub(crate) fn new(owner: &str) -> Self {
@@ -89,6 +112,7 @@ impl Talk {
             node: self.node.clone(),
             segment: segment(1, count),
             messages: vec![Message::user("hello")],
+            key: None,
             at: Timestamp(20),
         }
     }
@@ -113,6 +137,7 @@ impl Talk {
             turn: turn.clone(),
             node: self.node.clone(),
             segment,
+            key: None,
             at: Timestamp(50),
         }))
     }

@@ -2,14 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use everturn_core::{SessionId, TurnId};
+use everturn_core::{SessionId, Timestamp, TurnId};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use super::{
     Harness,
-    fixture::{Talk, append, append_rest, node, read_all, rest, segment, waiting},
+    fixture::{Talk, append, append_rest, key, keyed, node, read_all, rest, segment, waiting},
 };
-use crate::{Command, NodeId, Receipt, Refusal, SimStore, Store, TurnStatus};
+use crate::{Command, CommandKey, NodeId, Receipt, Refusal, SimStore, Store, TurnStatus};
 
 /// Each seed gives one sequence of batches. A failure names the seed; `STORE_CONTRACT_SEED` runs that one alone.
 pub async fn random_commands_agree_with_the_model<H: Harness>(fresh: impl Fn() -> H) {
@@ -53,6 +53,7 @@ impl Tally {
             Err(Refusal::NotFound) => "not found",
             Err(Refusal::Exists) => "exists",
             Err(Refusal::Changed) => "changed",
+            Err(Refusal::Repeated { .. }) => "repeated",
             Err(Refusal::Fenced) => "fenced",
             Err(Refusal::Gap { .. }) => "gap",
         };
@@ -60,7 +61,7 @@ impl Tally {
     }
 
     fn is_varied(&self) -> bool {
-        self.kept.len() == 7 && self.refused.len() == 5 && self.kept.values().all(|count| *count >= 20)
+        self.kept.len() == 7 && self.refused.len() == 6 && self.kept.values().all(|count| *count >= 20)
     }
 }
 
@@ -109,7 +110,12 @@ struct World {
     /// The epochs that were given.
     epochs: HashMap<TurnId, u64>,
     node: NodeId,
+    /// What the commands that have a key take for now.
+    clock: i64,
 }
+
+/// How many keys there are.
+const KEYS: u32 = 8;
 
 impl World {
     fn new(seed: u64) -> Self {
@@ -124,6 +130,7 @@ impl World {
             turns: vec![TurnId::mint()],
             epochs: HashMap::new(),
             node: node("owner 0"),
+            clock: 0,
         }
     }
 
@@ -152,11 +159,28 @@ impl World {
         for _ in 0..self.random.random_range(0..5) {
             let command = match batch.choose(&mut self.random) {
                 Some(again) if self.random.random_ratio(1, 6) => again.clone(),
-                Some(_) | None => self.command(model).await,
+                Some(_) | None => {
+                    let command = self.command(model).await;
+                    self.with_key(command)
+                }
             };
             batch.push(command);
         }
         batch
+    }
+
+    /// The command, sometimes with a key. Time goes on, by little or by much.
+    fn with_key(&mut self, command: Command) -> Command {
+        if self.random.random_ratio(2, 3) {
+            return command;
+        }
+        self.clock += match self.random.random_range(0..4) {
+            0 => CommandKey::KEPT / 2,
+            1 => 0,
+            _ => self.random.random_range(0..CommandKey::KEPT / 8),
+        };
+        let name = self.random.random_range(0..KEYS).to_string();
+        keyed(command, &key(&name, &self.random.random::<u8>().to_string()), self.clock)
     }
 
     /// A command that is likely to be kept if it is the first of its batch, and sometimes is not.
@@ -221,6 +245,10 @@ impl World {
             let (tenant, session) = (&talk.tenant, &talk.session);
             assert_eq!(store.session(tenant, session).await, sim.session(tenant, session).await, "{place}");
             assert_eq!(store.turns(tenant, session).await, sim.turns(tenant, session).await, "{place}");
+            for name in (0..KEYS).map(|key| key.to_string()) {
+                let at = Timestamp(self.clock);
+                assert_eq!(store.kept(tenant, &name, at).await, sim.kept(tenant, &name, at).await, "{place}");
+            }
             let listed = store.sessions(tenant, None, 10).await.expect("a list");
             let expected = sim.sessions(tenant, None, 10).await.expect("a list");
             assert!(listed.iter().map(|row| &row.session).eq(expected.iter().map(|row| &row.session)), "{place}");

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use everturn_core::{Segment, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
 
 use crate::{
-    Append, BeginTurn, ClaimedTurn, Command, NewSession, NodeId, Receipt, Refusal, Rest, ResumeTurn, SessionRecord,
-    SessionRow, TurnRecord, TurnStatus, TurnSummary,
+    Append, BeginTurn, ClaimedTurn, Command, CommandKey, NewSession, NodeId, Receipt, Refusal, Rest, ResumeTurn,
+    SessionRecord, SessionRow, TurnRecord, TurnStatus, TurnSummary,
 };
 
 type Verdict = Result<Receipt, Refusal>;
@@ -18,6 +18,7 @@ pub(super) struct State {
     list: BTreeMap<u64, Name>,
     deleted: HashSet<Name>,
     turns: HashMap<TurnId, Turn>,
+    keys: HashMap<(TenantId, String), Kept>,
     last_position: u64,
     turns_begun: u64,
 }
@@ -47,6 +48,13 @@ struct Turn {
     rest_version: u64,
     record: TurnRecord,
     log: Vec<Segment>,
+}
+
+/// A command that had a key.
+#[derive(Debug)]
+struct Kept {
+    key: CommandKey,
+    at: Timestamp,
 }
 
 fn end(segment: &Segment) -> u64 {
@@ -111,8 +119,13 @@ impl State {
     fn begin_turn(&mut self, begin: &BeginTurn) -> Verdict {
         let name = (begin.tenant.clone(), begin.session.clone());
         let receipt = Receipt { epoch: 1, version: begin.expected_version.unwrap_or(0).saturating_add(1) };
-        if let Some(turn) = self.turns.get(&begin.turn) {
-            return if turn.session == name { Ok(receipt) } else { Err(Refusal::Exists) };
+        let known = self.turns.get(&begin.turn);
+        if known.is_some_and(|turn| turn.session == name) {
+            return Ok(receipt);
+        }
+        self.check_key(&begin.tenant, begin.key.as_ref(), begin.at)?;
+        if known.is_some() {
+            return Err(Refusal::Exists);
         }
         match (begin.expected_version, self.sessions.get(&name)) {
             (None, Some(_)) => return Err(Refusal::Exists),
@@ -167,7 +180,29 @@ impl State {
         turn.push(&begin.segment);
         self.turns_begun += 1;
         self.turns.insert(begin.turn.clone(), turn);
+        self.keep_key(&begin.tenant, begin.key.as_ref(), begin.at);
         Ok(receipt)
+    }
+
+    pub(super) fn kept(&self, tenant: &TenantId, key: &str, at: Timestamp) -> Option<&CommandKey> {
+        let kept = self.keys.get(&(tenant.clone(), key.to_owned()))?;
+        (kept.at > CommandKey::forgotten(at)).then_some(&kept.key)
+    }
+
+    /// Refuses a command whose key was kept not long ago.
+    fn check_key(&self, tenant: &TenantId, key: Option<&CommandKey>, at: Timestamp) -> Result<(), Refusal> {
+        match key.and_then(|key| self.kept(tenant, &key.key, at)) {
+            None => Ok(()),
+            Some(CommandKey { fingerprint, outcome, .. }) => {
+                Err(Refusal::Repeated { fingerprint: fingerprint.clone(), outcome: outcome.clone() })
+            }
+        }
+    }
+
+    fn keep_key(&mut self, tenant: &TenantId, key: Option<&CommandKey>, at: Timestamp) {
+        if let Some(key) = key {
+            self.keys.insert((tenant.clone(), key.key.clone()), Kept { key: key.clone(), at });
+        }
     }
 
     /// Whether the session's last turn lets the new one begin.
@@ -187,12 +222,17 @@ impl State {
 
     fn resume_turn(&mut self, resume: &ResumeTurn) -> Verdict {
         let name = (resume.tenant.clone(), resume.session.clone());
+        let version = resume.expected_version.saturating_add(1);
+        if let Some(turn) = self.turns.get(&resume.turn).filter(|turn| turn.session == name)
+            && turn.taken.version == version
+            && turn.taken.epoch > 1
+            && turn.log.contains(&resume.segment)
+        {
+            return Ok(turn.taken);
+        }
+        self.check_key(&resume.tenant, resume.key.as_ref(), resume.at)?;
         let session = self.sessions.get_mut(&name).ok_or(Refusal::NotFound)?;
         let turn = self.turns.get_mut(&resume.turn).filter(|turn| turn.session == name).ok_or(Refusal::NotFound)?;
-        let version = resume.expected_version.saturating_add(1);
-        if turn.taken.version == version && turn.taken.epoch > 1 {
-            return if turn.log.contains(&resume.segment) { Ok(turn.taken) } else { Err(Refusal::Changed) };
-        }
         if session.version != resume.expected_version || !matches!(turn.record.status, TurnStatus::Waiting(_)) {
             return Err(Refusal::Changed);
         }
@@ -206,7 +246,9 @@ impl State {
         turn.taken = Receipt { epoch: turn.epoch, version };
         turn.record.status = TurnStatus::Running;
         turn.push(&resume.segment);
-        Ok(turn.taken)
+        let receipt = turn.taken;
+        self.keep_key(&resume.tenant, resume.key.as_ref(), resume.at);
+        Ok(receipt)
     }
 
     fn append(&mut self, append: &Append) -> Verdict {

@@ -11,6 +11,7 @@ use rusqlite::{Connection, params};
 
 use super::{
     fault::corrupt,
+    keys,
     live::{LiveTurns, Load, Staged, Standing},
     log::{self, MAX_SEQ},
     rows::{int, to_json},
@@ -49,6 +50,10 @@ pub(super) struct Batch<'transaction, 'writer> {
     gathered: Load,
     /// How much it has written to `log`.
     pub(super) written: Load,
+    /// How much it has deleted there.
+    pub(super) deleted: Load,
+    /// Whether it has deleted a session.
+    pub(super) has_deleted: bool,
 }
 
 impl<'transaction, 'writer> Batch<'transaction, 'writer> {
@@ -57,8 +62,17 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
         live: &'writer LiveTurns,
         ids: &'writer mut RowIds,
     ) -> Self {
-        Self { connection, staged: Staged::new(live), ids, gathered: Load::default(), written: Load::default() }
+        Self {
+            connection,
+            staged: Staged::new(live),
+            ids,
+            gathered: Load::default(),
+            written: Load::default(),
+            deleted: Load::default(),
+            has_deleted: false,
+        }
     }
+
     pub(super) fn judge(&mut self, command: &Command) -> Result<Verdict, StoreError> {
         match command {
             Command::CreateSession(new) => self.create_session(new),
@@ -87,9 +101,17 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
         let tenant = self.tenant(&begin.tenant)?;
         let session = self.session(tenant, &begin.session)?;
         let version = begin.expected_version.unwrap_or(0).saturating_add(1);
-        if let Some(turn) = self.turn(&begin.turn)? {
-            let same = session.is_some_and(|session| session.id == turn.session);
-            return Ok(if same { Ok(Receipt { epoch: 1, version }) } else { Err(Refusal::Exists) });
+        let known = self.turn(&begin.turn)?;
+        if let (Some(turn), Some(session)) = (&known, &session)
+            && turn.session == session.id
+        {
+            return Ok(Ok(Receipt { epoch: 1, version }));
+        }
+        if let Some(repeated) = self.repeated(&begin.tenant, begin.key.as_ref(), begin.at)? {
+            return Ok(Err(repeated));
+        }
+        if known.is_some() {
+            return Ok(Err(Refusal::Exists));
         }
         let superseded = match (begin.expected_version, &session, &begin.supersedes) {
             (None, None, None) if !self.is_deleted(tenant, &begin.session)? => None,
@@ -159,26 +181,34 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
             ])?;
         self.staged.start(&begin.turn, Standing { turn, session: id, epoch: 1, head: 0, load: Load::default() });
         self.write_segment(&begin.turn, turn, &begin.segment)?;
+        if let Some(key) = &begin.key {
+            keys::keep(self.connection, &begin.tenant, key, begin.at)?;
+        }
         Ok(Ok(Receipt { epoch: 1, version }))
     }
 
     fn resume_turn(&mut self, resume: &ResumeTurn) -> Result<Verdict, StoreError> {
         let tenant = self.tenant(&resume.tenant)?;
-        let Some(session) = self.session(tenant, &resume.session)? else { return Ok(Err(Refusal::NotFound)) };
-        let turn = match self.turn(&resume.turn)? {
-            Some(turn) if turn.session == session.id => turn,
-            Some(_) | None => return Ok(Err(Refusal::NotFound)),
-        };
+        let session = self.session(tenant, &resume.session)?;
+        let turn = self.turn(&resume.turn)?;
+        let found = session.zip(turn).filter(|(session, turn)| turn.session == session.id);
         let version = resume.expected_version.saturating_add(1);
-        if turn.taken_version == version && turn.taken_epoch > 1 {
+        if let Some((_, turn)) = &found
+            && turn.taken_version == version
+            && turn.taken_epoch > 1
+        {
             // Somebody resumed it at this version. If it was not this command, then its events are others.
             let rows = self.staged.rows(&resume.turn);
             let before = resume.segment.first_seq().saturating_sub(1);
             let kept = log::read(self.connection, turn.id, before, 1, &rows)?;
-            let same = kept.first() == Some(&resume.segment);
-            let receipt = Receipt { epoch: turn.taken_epoch, version };
-            return Ok(if same { Ok(receipt) } else { Err(Refusal::Changed) });
+            if kept.first() == Some(&resume.segment) {
+                return Ok(Ok(Receipt { epoch: turn.taken_epoch, version }));
+            }
         }
+        if let Some(repeated) = self.repeated(&resume.tenant, resume.key.as_ref(), resume.at)? {
+            return Ok(Err(repeated));
+        }
+        let Some((session, turn)) = found else { return Ok(Err(Refusal::NotFound)) };
         if session.version != resume.expected_version || !matches!(turn.status, TurnStatus::Waiting(_)) {
             return Ok(Err(Refusal::Changed));
         }
@@ -209,6 +239,9 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
         let standing = Standing { turn: turn.id, session: session.id, epoch, head: turn.head, load: Load::default() };
         self.staged.start(&resume.turn, standing);
         self.write_segment(&resume.turn, turn.id, &resume.segment)?;
+        if let Some(key) = &resume.key {
+            keys::keep(self.connection, &resume.tenant, key, resume.at)?;
+        }
         Ok(Ok(Receipt { epoch, version }))
     }
 
@@ -280,7 +313,10 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
             .collect::<Result<_, _>>()?;
         for (id, turn) in turns {
             let turn = TurnId::try_from(turn).map_err(corrupt)?;
-            log::delete_rows(self.connection, &self.staged.rows(&turn))?;
+            let rows = self.staged.rows(&turn);
+            log::delete_rows(self.connection, &rows)?;
+            self.deleted.rows += rows.len();
+            self.deleted.bytes += rows.iter().map(|row| row.bytes).sum::<u64>();
             log::delete_chunks(self.connection, id)?;
             self.staged.stop(&turn);
         }
@@ -294,6 +330,7 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
         self.connection
             .prepare_cached("INSERT INTO tombstones (tenant, name) VALUES (?1, ?2)")?
             .execute(params![tenant, name.as_str()])?;
+        self.has_deleted = true;
         Ok(Ok(done))
     }
 

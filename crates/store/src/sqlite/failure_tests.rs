@@ -241,10 +241,24 @@ async fn a_silent_turn_does_not_keep_the_log_of_others() {
     assert_eq!(page(&store, &busy, 401, 100).await.len(), 2);
 }
 
+/// Ends a store as a crash would: nothing is put in order.
+async fn crash(store: Arc<dyn Store>, sqlite: Arc<SqliteStore>) {
+    let panicked = sqlite.on_writer(|_| std::panic::resume_unwind(Box::new("a crash"))).await;
+    assert_eq!(panicked, Err::<(), _>(StoreError::Closed));
+    drop((store, sqlite));
+}
+
+async fn rows_of_log(sqlite: &SqliteStore) -> u64 {
+    let sql = "SELECT count(*) FROM log";
+    let count = sqlite.on_writer(move |connection| connection.query_row(sql, [], |row| row.get(0))).await;
+    count.expect("a writer").expect("a count")
+}
+
 #[tokio::test]
 async fn dead_rows_are_not_taken_for_living_ones() {
     let place = Place::new();
-    let store: Arc<dyn Store> = place.open();
+    let sqlite = place.open();
+    let store: Arc<dyn Store> = Arc::clone(&sqlite) as Arc<dyn Store>;
     let (talk, gone, next) = (Talk::new("acme"), Talk::new("acme"), Talk::new("acme"));
     let (turn, deleted, new) = (TurnId::mint(), TurnId::mint(), TurnId::mint());
     talk.wait(&store, &turn).await;
@@ -252,16 +266,55 @@ async fn dead_rows_are_not_taken_for_living_ones() {
     accept(&store, gone.begin(&deleted, None, 9)).await;
     accept(&store, append_rest(&deleted, 1, segment(10, 1), rest(TurnStatus::Ended, 1))).await;
     accept(&store, gone.delete()).await;
-    drop(store);
-    let store: Arc<dyn Store> = place.open();
+    crash(store, sqlite).await;
+    let sqlite = place.open();
+    let store: Arc<dyn Store> = Arc::clone(&sqlite) as Arc<dyn Store>;
     // It must not get the number that the deleted turn had, whose rows may still be there.
     accept(&store, next.begin(&new, None, 2)).await;
-    drop(store);
+    crash(store, sqlite).await;
     let store: Arc<dyn Store> = place.open();
     assert_log(&store, &turn, 3).await;
     assert_log(&store, &new, 2).await;
     let claimed = store.claim(&node("node b"), 10).await.unwrap();
     assert_eq!(claimed.into_iter().map(|claim| (claim.turn, claim.head)).collect::<Vec<_>>(), [(turn, 3), (new, 2)]);
+}
+
+#[tokio::test]
+async fn what_was_deleted_leaves_the_log_of_a_store_that_has_nothing_else_to_do() {
+    let place = Place::new();
+    let mut sqlite = place.open();
+    let mut store: Arc<dyn Store> = Arc::clone(&sqlite) as Arc<dyn Store>;
+    let running: Vec<TurnId> = (0..100).map(|_| TurnId::mint()).collect();
+    let gone: Vec<Talk> = (0..20).map(|_| Talk::new("acme")).collect();
+    for turn in &running {
+        accept(&store, Talk::new("acme").begin(turn, None, 3)).await;
+    }
+    for talk in &gone {
+        let turn = TurnId::mint();
+        accept(&store, talk.begin(&turn, None, 3)).await;
+        accept(&store, append_rest(&turn, 1, segment(4, 1), rest(TurnStatus::Ended, 1))).await;
+    }
+    assert_eq!(rows_of_log(&sqlite).await, 120, "the dead lie behind the living");
+    // After a crash nobody knows what they were, and all go.
+    for after_crash in [false, true] {
+        if after_crash {
+            accept(&store, append(&running[0], 1, segment(4, 1))).await;
+            crash(store, sqlite).await;
+            sqlite = place.open();
+            store = Arc::clone(&sqlite) as Arc<dyn Store>;
+        } else {
+            accept(&store, gone[7].delete()).await;
+        }
+        while rows_of_log(&sqlite).await > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_log(&store, &running[0], 4).await;
+    for turn in &running[1..] {
+        assert_log(&store, turn, 3).await;
+        accept(&store, append(turn, 1, segment(4, 2))).await;
+        assert_log(&store, turn, 5).await;
+    }
 }
 
 #[tokio::test]

@@ -74,11 +74,14 @@ impl LiveTurns {
         turns.values().filter_map(|running| running.rows.first()).map(|row| row.id).min()
     }
 
-    /// The turns with the oldest rows, `count` at most.
-    pub(super) fn oldest(&self, count: usize) -> Vec<TurnId> {
+    /// The turns with the oldest rows, the first of which is before row `end`; `count` at most.
+    pub(super) fn oldest(&self, end: i64, count: usize) -> Vec<TurnId> {
         let turns = self.turns.read().unwrap_or_else(PoisonError::into_inner);
-        let mut oldest: Vec<(i64, &TurnId)> =
-            turns.iter().filter_map(|(turn, running)| Some((running.rows.first()?.id, turn))).collect();
+        let mut oldest: Vec<(i64, &TurnId)> = turns
+            .iter()
+            .filter_map(|(turn, running)| Some((running.rows.first()?.id, turn)))
+            .filter(|(first, _)| *first < end)
+            .collect();
         oldest.sort_unstable();
         oldest.into_iter().take(count).map(|(_, turn)| turn.clone()).collect()
     }

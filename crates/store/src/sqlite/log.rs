@@ -66,6 +66,12 @@ pub(super) fn gather(
     chunk.flush()
 }
 
+/// Deletes all of `log`. Its rows have been gathered, or are dead.
+pub(super) fn clear(connection: &Connection) -> Result<(), StoreError> {
+    connection.execute("DELETE FROM log", [])?;
+    Ok(())
+}
+
 /// Deletes rows of `log`.
 pub(super) fn delete_rows(connection: &Connection, rows: &[HotRow]) -> Result<(), StoreError> {
     let mut delete = connection.prepare_cached("DELETE FROM log WHERE id = ?1")?;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fs::{File, OpenOptions, TryLockError},
+    fs::{DirBuilder, File, OpenOptions, TryLockError},
     io::{self, Read},
     path::{Path, PathBuf},
     time::Duration,
@@ -154,6 +154,8 @@ fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
                 Durability::Process => "NORMAL",
             };
             connection.pragma_update(None, "synchronous", synchronous)?;
+            // What is deleted is overwritten. `trim.rs` sees to it that this costs little.
+            connection.pragma_update(None, "secure_delete", true)?;
             connection.pragma_update(None, "cache_size", -16 * 1024)
         }
         Role::Checkpointer => connection.pragma_update(None, "synchronous", "FULL"),
@@ -175,7 +177,7 @@ pub(super) struct Opened {
 /// Opens or creates a database.
 pub(super) fn open(path: &Path, durability: Durability) -> Result<Opened, OpenError> {
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-        std::fs::create_dir_all(directory).map_err(|error| match error.kind() {
+        create_directory(directory).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => OpenError::NotWritable {
                 path: directory.to_owned(),
                 what: "there is a file where a directory should be".to_owned(),
@@ -184,6 +186,8 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Opened, OpenEr
         })?;
     }
     let lock = lock(path)?;
+    // Made here because SQLite would let others read it. Its companions get the mode that it has.
+    private_file(path).map_err(|error| OpenError::io(path, &error))?;
     check_file(path)?;
 
     let failed = |error: rusqlite::Error| OpenError::sqlite(path, &error);
@@ -203,15 +207,28 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Opened, OpenEr
     Ok(Opened { path: path.to_owned(), connection, running, ids, extent, lock })
 }
 
+/// Makes a directory, and those above it, for this user alone. One that is there stays as it is.
+fn create_directory(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Opens a file, or makes one for this user alone. One that is there stays as it is.
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
 /// Takes the lock file beside the database. The system frees it when the process ends, however it ends.
 fn lock(path: &Path) -> Result<File, OpenError> {
     let name = beside(path, ".lock");
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&name)
-        .map_err(|error| OpenError::io(&name, &error))?;
+    let file = private_file(&name).map_err(|error| OpenError::io(&name, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
@@ -333,5 +350,7 @@ fn running(connection: &Connection) -> Result<(HashMap<TurnId, RunningTurn>, Row
     if extent.load.rows == 0 {
         extent.first = ids.next_log;
     }
+    // Closed in order, `log` is empty. After a crash it may hold what was deleted before.
+    extent.owed = ids.next_log;
     Ok((turns.into_values().map(|(name, _, running)| (name, running)).collect(), ids, extent))
 }

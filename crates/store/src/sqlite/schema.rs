@@ -11,6 +11,7 @@
 //!              and wait for `trim.rs`
 //! chunks       events gathered from `log` when a turn rests or its share of `log` grows large; see `log.rs`
 //! tombstones   names of deleted sessions
+//! keys         callers' names for their commands, and what whoever repeats one is told; see `keys.rs`
 //! ```
 //!
 //! Columns that may be large come last in their row: SQLite reads the columns before them without touching them.
@@ -87,6 +88,17 @@ const MIGRATIONS: &[&str] = &["
         name TEXT NOT NULL,
         PRIMARY KEY (tenant, name)
     ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE keys (
+        id INTEGER PRIMARY KEY,
+        tenant INTEGER NOT NULL REFERENCES tenants,
+        key TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        fingerprint TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        UNIQUE (tenant, key)
+    ) STRICT;
+    CREATE INDEX keys_by_time ON keys (at);
 "];
 
 /// The version that this program writes.

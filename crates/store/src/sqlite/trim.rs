@@ -4,17 +4,23 @@
 //! for each. They are left where they are, dead, until no living row lies before them: then whole pages go at once. A
 //! turn that is silent for long would keep all that came after it, so when `log` has grown long, the turns with the
 //! oldest rows are gathered.
+//!
+//! Dead rows may also be all that is left of a deleted session. So a deletion makes everything that `log` holds by then
+//! due: the writer gathers and trims, a step at a time, whenever it has nothing else to do.
 
 use rusqlite::Connection;
 
-use super::live::Load;
+use super::{live::Load, rows::int};
 use crate::StoreError;
 
-/// How much is written between two attempts.
-const EVERY: Load = Load { rows: 2_048, bytes: 2 << 20 };
+/// How much is written between two attempts. No more than a busy batch writes: the pages that it frees are overwritten,
+/// and that costs next to nothing if the same batch takes them for its own rows.
+const EVERY: Load = Load { rows: 256, bytes: 64 << 10 };
 
-/// How many rows go at once. More than are written in between, and few enough not to hold up a commit.
-const AT_ONCE: i64 = 8_192;
+/// How many rows go at once, and how many for each that was written in between. So the dead become fewer, and do not
+/// hold up a commit.
+const AT_ONCE: usize = 1_024;
+const FOR_EACH: usize = 4;
 
 /// How much of `log` may be kept by turns that are silent.
 const LONG: Load = Load { rows: 128 * 1024, bytes: 64 << 20 };
@@ -30,6 +36,8 @@ pub(super) struct Extent {
     pub(super) load: Load,
     /// How much was written since the last attempt.
     pub(super) since: Load,
+    /// Rows before this one may hold what was deleted, and must go soon.
+    pub(super) owed: i64,
 }
 
 impl Extent {
@@ -39,6 +47,17 @@ impl Extent {
             load.rows += written.rows;
             load.bytes += written.bytes;
         }
+    }
+
+    /// Rows were deleted, though not by [`Extent::trim`].
+    pub(super) fn shrink(&mut self, deleted: Load) {
+        self.load.rows = self.load.rows.saturating_sub(deleted.rows);
+        self.load.bytes = self.load.bytes.saturating_sub(deleted.bytes);
+    }
+
+    /// The first row that may stay, if any before it must go soon.
+    pub(super) fn owed(&self) -> Option<i64> {
+        (self.first < self.owed).then_some(self.owed)
     }
 
     /// Whether to make an attempt now.
@@ -53,8 +72,9 @@ impl Extent {
 
     /// Deletes dead rows; `alive` is the first row that may be alive.
     pub(super) fn trim(&mut self, connection: &Connection, alive: i64) -> Result<(), StoreError> {
+        let count = AT_ONCE.max(self.since.rows.saturating_mul(FOR_EACH));
         self.since = Load::default();
-        let end = alive.min(self.first.saturating_add(AT_ONCE));
+        let end = alive.min(self.first.saturating_add(int(count as u64)));
         if end <= self.first {
             return Ok(());
         }
@@ -64,8 +84,7 @@ impl Extent {
             .query_row(range, |row| row.get(0))?;
         let rows = connection.prepare_cached("DELETE FROM log WHERE id >= ?1 AND id < ?2")?.execute(range)?;
         self.first = end;
-        self.load.rows = self.load.rows.saturating_sub(rows);
-        self.load.bytes = self.load.bytes.saturating_sub(bytes);
+        self.shrink(Load { rows, bytes });
         Ok(())
     }
 }

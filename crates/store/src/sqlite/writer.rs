@@ -2,8 +2,12 @@
 
 use std::{path::Path, sync::Arc};
 
+use everturn_core::TurnId;
 use rusqlite::{Connection, TransactionBehavior};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{
+    mpsc::{self, error::TryRecvError},
+    oneshot,
+};
 
 use super::{
     batch::{Batch, RowIds},
@@ -38,7 +42,12 @@ pub(super) struct Writer {
     ids: RowIds,
     extent: Extent,
     checkpointer: Checkpointer,
+    /// Whether sessions were deleted since the file was last put in order.
+    may_hold_copies: bool,
 }
+
+/// A file up to this size is written anew at the end if sessions were deleted.
+const REWRITTEN: u64 = 64 << 20;
 
 impl Writer {
     pub(super) fn new(
@@ -49,12 +58,14 @@ impl Writer {
         extent: Extent,
     ) -> rusqlite::Result<Self> {
         let checkpointer = Checkpointer::start(path, &mut connection)?;
-        Ok(Self { connection, live, ids, extent, checkpointer })
+        // Rows in `log` tell of a crash, before which sessions may have been deleted.
+        let may_hold_copies = extent.load.rows > 0;
+        Ok(Self { connection, live, ids, extent, checkpointer, may_hold_copies })
     }
 
     /// Works until nobody can ask any more. If it panics, the channel closes and everybody who waits is told so.
     pub(super) fn run(mut self, mut requests: mpsc::Receiver<Request>) {
-        while let Some(request) = requests.blocking_recv() {
+        while let Some(request) = self.next(&mut requests) {
             match request {
                 Request::Commit { batch, answer } => {
                     let verdicts = self.transact(|work| batch.iter().map(|command| work.judge(command)).collect());
@@ -69,31 +80,106 @@ impl Writer {
             }
             self.checkpointer.after_commit(&self.connection);
         }
+        self.close();
+    }
+
+    /// Waits for a request, and meanwhile clears away what was deleted.
+    fn next(&mut self, requests: &mut mpsc::Receiver<Request>) -> Option<Request> {
+        while self.extent.owed().is_some() {
+            match requests.try_recv() {
+                Ok(request) => return Some(request),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => {}
+            }
+            if let Err(error) = self.transact_and_trim(|_| Ok(())) {
+                tracing::warn!(%error, "cannot clear away what was deleted; the next deletion, or the end, tries again");
+                self.extent.owed = 0;
+            }
+            self.checkpointer.after_commit(&self.connection);
+        }
+        requests.blocking_recv()
+    }
+
+    /// Leaves a file that stands alone and holds nothing that was deleted.
+    fn close(&mut self) {
+        let running = self.live.oldest(i64::MAX, usize::MAX);
+        if self.extent.load.rows > 0
+            && let Err(error) = self.transact(|work| work.clear_log(&running))
+        {
+            tracing::warn!(%error, "cannot clear away what was deleted; the next start will");
+        }
+        if self.may_hold_copies
+            && let Err(error) = self.rewrite()
+        {
+            tracing::warn!(%error, "cannot write the database anew; copies of what was deleted may be left in it");
+        }
         self.checkpointer.stop();
         if let Err(error) = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
             tracing::warn!(%error, "cannot move the write-ahead log into the database; the next start will");
         }
     }
 
-    /// One transaction. What it staged in memory is published if, and only if, it is durable.
-    fn transact<T>(&mut self, work: impl FnOnce(&mut Batch<'_, '_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        // What was published is durable, so rows before the first that it names are dead, whatever this batch does.
-        let mut extent = self.extent;
-        let alive = if extent.is_due() { self.live.first_row().unwrap_or(self.ids.next_log) } else { 0 };
-        let oldest = if extent.is_due() && extent.is_long() { self.live.oldest(OLDEST) } else { Vec::new() };
+    /// SQLite overwrites what is deleted, but not the copies that it leaves in unused parts of pages when rows move from
+    /// one page to another. Only writing the file anew removes them, and only a small one is written in no time.
+    fn rewrite(&self) -> rusqlite::Result<()> {
+        let pages: u64 = self.connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        let size: u64 = self.connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        if pages.saturating_mul(size) <= REWRITTEN {
+            return self.connection.execute_batch("VACUUM");
+        }
+        tracing::info!("copies of what was deleted may be left in unused parts of the database; VACUUM removes them");
+        Ok(())
+    }
 
+    /// One transaction, in which `log` is trimmed if that is due.
+    fn transact<T>(&mut self, work: impl FnOnce(&mut Batch<'_, '_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        if self.extent.is_due() { self.transact_and_trim(work) } else { self.transact_with(work, None) }
+    }
+
+    fn transact_and_trim<T>(
+        &mut self,
+        work: impl FnOnce(&mut Batch<'_, '_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        // What was published is durable, so rows before the first that it names are dead, whatever this batch does.
+        let alive = self.live.first_row().unwrap_or(self.ids.next_log);
+        let end = if self.extent.is_long() { Some(i64::MAX) } else { self.extent.owed() };
+        let oldest = end.map(|end| self.live.oldest(end, OLDEST)).unwrap_or_default();
+        self.transact_with(work, Some(Trim { alive, oldest }))
+    }
+
+    /// One transaction. What it staged in memory is published if, and only if, it is durable.
+    fn transact_with<T>(
+        &mut self,
+        work: impl FnOnce(&mut Batch<'_, '_>) -> Result<T, StoreError>,
+        trim: Option<Trim>,
+    ) -> Result<T, StoreError> {
+        let mut extent = self.extent;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut batch = Batch::new(&transaction, &self.live, &mut self.ids);
-        let done = work(&mut batch)?;
-        batch.gather_oldest(&oldest)?;
-        if extent.is_due() {
+        if let Some(Trim { alive, oldest }) = trim {
+            // First, so that the work takes the pages that this frees: what is overwritten then costs no write.
             extent.trim(&transaction, alive)?;
+            batch.gather_oldest(&oldest)?;
         }
-        extent.grow(batch.written);
-        let staged = batch.staged;
+        let done = work(&mut batch)?;
+        let Batch { staged, written, deleted, has_deleted, .. } = batch;
+        extent.grow(written);
+        extent.shrink(deleted);
         transaction.commit()?;
         staged.publish();
+        if has_deleted {
+            extent.owed = self.ids.next_log;
+            self.may_hold_copies = true;
+        }
         self.extent = extent;
         Ok(done)
     }
+}
+
+/// What a transaction does to keep `log` short.
+struct Trim {
+    /// The first row that may be alive.
+    alive: i64,
+    /// Turns to be gathered.
+    oldest: Vec<TurnId>,
 }

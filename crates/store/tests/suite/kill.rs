@@ -62,6 +62,7 @@ async fn writes_until_it_is_killed() {
                 node: NodeId("child".to_owned()),
                 segment: segment(1, 2),
                 messages: vec![Message::user("hello")],
+                key: None,
                 at: Timestamp(1),
             })));
             turns.push((turn, 2));

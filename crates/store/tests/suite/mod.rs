@@ -1,5 +1,6 @@
 mod child;
 mod contract;
+mod deleted;
 mod kill;
 mod open;
 mod secrets;

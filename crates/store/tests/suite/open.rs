@@ -48,6 +48,7 @@ async fn fill(path: &Path) {
             node: NodeId("node".to_owned()),
             segment: builder.take(),
             messages: vec![Message::user("hello")],
+            key: None,
             at: Timestamp(1),
         };
         store.commit(Arc::new(vec![Command::BeginTurn(Box::new(begin))])).await.unwrap().remove(0).unwrap();
@@ -61,6 +62,50 @@ async fn directories_are_made() {
     let path = directory.path().join("a/b/store.db");
     open(&path).unwrap().close().await;
     assert!(path.exists());
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// The database, its companions while it is in use, and the lock.
+fn modes(path: &Path) -> Vec<u32> {
+    ["", "-wal", "-shm", ".lock"].iter().map(|suffix| mode(Path::new(&format!("{}{suffix}", path.display())))).collect()
+}
+
+#[tokio::test]
+async fn what_is_made_is_for_this_user_alone() {
+    let (directory, _) = place();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = directory.path().join("a/b/store.db");
+    fill(&path).await;
+    for _ in 0..2 {
+        let store = open(&path).unwrap();
+        store.sessions(&TenantId::local(), None, 1).await.unwrap();
+        assert_eq!(modes(&path), [0o600; 4]);
+        store.close().await;
+    }
+    assert_eq!(mode(&directory.path().join("a")), 0o700);
+    assert_eq!(mode(&directory.path().join("a/b")), 0o700);
+    assert_eq!(mode(directory.path()), 0o755, "it was there before");
+}
+
+/// Somebody may have opened it to a group on purpose; then the companions, without which it cannot be read, follow.
+#[tokio::test]
+async fn what_was_there_keeps_its_mode() {
+    let (directory, path) = place();
+    let data = directory.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o750)).unwrap();
+    let path = data.join(path.file_name().unwrap());
+    for (name, mode) in [("store.db", 0o640), ("store.db.lock", 0o644)] {
+        fs::write(data.join(name), b"").unwrap();
+        fs::set_permissions(data.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let store = open(&path).unwrap();
+    assert_eq!(modes(&path), [0o640, 0o640, 0o640, 0o644]);
+    assert_eq!(mode(&data), 0o750);
+    store.close().await;
 }
 
 #[tokio::test]

@@ -5,9 +5,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use everturn_core::{Segment, SessionId, TenantId, TurnId};
+use everturn_core::{Segment, SessionId, TenantId, Timestamp, TurnId};
 use everturn_store::{
-    ClaimedTurn, Command, NodeId, Receipt, Refusal, SessionRecord, SessionRow, SimStore, Store, StoreError, TurnRecord,
+    ClaimedTurn, Command, CommandKey, NodeId, Receipt, Refusal, SessionRecord, SessionRow, SimStore, Store, StoreError,
+    TurnRecord,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio::sync::Notify;
@@ -71,6 +72,15 @@ impl Store for CrashStore {
         session: &SessionId,
     ) -> BoxFuture<'_, Result<Option<SessionRecord>, StoreError>> {
         self.store.session(tenant, session)
+    }
+
+    fn kept(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        at: Timestamp,
+    ) -> BoxFuture<'_, Result<Option<CommandKey>, StoreError>> {
+        self.store.kept(tenant, key, at)
     }
 
     fn sessions(

@@ -38,10 +38,14 @@ pub(crate) async fn check_session(store: &SimStore, engine: &Engine, tenant: &Te
     assert_eq!(record.usage, used, "the session's tokens are those of its turns");
     let history = engine.history(tenant, session).await.unwrap();
     assert_eq!(history.full, full, "the engine's history is the fold of the logs");
-    assert_eq!(history.compacted, context::compact(&full, compaction.as_ref()));
+    let compacted = context::compact(&full, compaction.as_ref());
+    let open = turns.last().is_some_and(|turn| turn.status != TurnStatus::Ended);
+    let given = if open { context::normalise_waiting(&compacted) } else { context::normalise(&compacted) };
+    let system = given.system.into_iter().map(|content| Message::System { content });
+    let given: Vec<_> = system.chain(given.messages).collect();
+    assert_eq!(history.compacted, given, "compacted history is what the model is given");
     let conversation = context::normalise(&history.full);
     assert_eq!(complaint(&conversation.messages), None, "{:#?}", conversation.messages);
-    let open = turns.last().is_some_and(|turn| turn.status != TurnStatus::Ended);
     assert_eq!(unanswered(&full, open), None, "{full:#?}");
 }
 

@@ -137,7 +137,7 @@ impl World {
             Some(session) => (Target::Existing(session.clone()), update),
             None => (Target::New { agent: "tester".to_owned() }, self.setup.update.clone()),
         };
-        Submit { tenant: self.tenant.clone(), target, update, submission }
+        Submit { tenant: self.tenant.clone(), target, update, submission, key: None }
     }
 
     /// Submits and remembers the session.

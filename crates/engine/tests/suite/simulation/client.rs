@@ -70,7 +70,7 @@ impl Client {
             None => (Target::New { agent: "tester".to_owned() }, self.update.clone()),
         };
         let submission = Submission::Begin(vec![Message::user(text.as_str())]);
-        (Submit { tenant: self.tenant.clone(), target, update, submission }, text)
+        (Submit { tenant: self.tenant.clone(), target, update, submission, key: None }, text)
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn talk(engine: Engine, client: Arc<Mutex<Client>>, seed: u64) 
             TurnStatus::Waiting(calls) => {
                 let answers = calls.iter().map(|call| answer(call, &mut rng)).collect();
                 let (target, update) = (Target::Existing(session), SessionUpdate::default());
-                let submit = Submit { tenant, target, update, submission: Submission::Answers(answers) };
+                let submit = Submit { tenant, target, update, submission: Submission::Answers(answers), key: None };
                 // Some are impatient.
                 let times = if rng.random_ratio(1, 4) { 2 } else { 1 };
                 let submissions = join_all((0..times).map(|_| engine.submit(submit.clone()))).await;
@@ -172,6 +172,7 @@ fn expected(error: &SubmitError) {
         | SubmitError::Update(_)
         | SubmitError::Overloaded { .. }
         | SubmitError::Rejected(_)
+        | SubmitError::KeyReused { .. }
         | SubmitError::Crashed => panic!("a good submission was refused: {error}"),
     }
 }

@@ -202,3 +202,27 @@ fn seeds_that_are_refused() {
         "#]],
     );
 }
+
+#[test]
+fn call_ids_are_used_once() {
+    check(
+        &[
+            r#"PUT /session {"agent":{"name":"demo"},"messages":[{"role":"assistant","content":[{"type":"tool_use","toolCallId":"q","name":"x","input":{}}]},{"role":"tool","toolCallId":"q","content":"1"},{"role":"assistant","content":[{"type":"tool_use","toolCallId":"q","name":"x","input":{}}]},{"role":"user","content":"hi"}]}"#,
+            r#"PUT /session {"agent":{"name":"demo"},"messages":[{"role":"user","content":[{"type":"image","url":"data:image/png;base64,@@@"}]}]}"#,
+        ],
+        expect![[r#"
+            > PUT /session {"agent":{"name":"demo"},"messages":[{"role":"assistant","content":[{"type":"tool_use","toolCallId":"q","name":"x","input":{}}]},{"role":"tool","toolCallId":"q","content":"1"},{"role":"assistant","content":[{"type":"tool_use","toolCallId":"q","name":"x","input":{}}]},{"role":"user","content":"hi"}]}
+            400
+            content-type: application/json
+            {"error":"messages[2]: toolCallId q is used by an earlier call"}
+
+            > PUT /session {"agent":{"name":"demo"},"messages":[{"role":"user","content":[{"type":"image","url":"data:image/png;base64,@@@"}]}]}
+            400
+            content-type: application/json
+            {
+              "error": "messages[0]: image url \"data:image/png;base64,@@@\" is neither an https:// URL nor a data:image/…;base64,… URI"
+            }
+
+        "#]],
+    );
+}

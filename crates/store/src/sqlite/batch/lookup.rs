@@ -5,8 +5,8 @@ use rusqlite::{OptionalExtension, params};
 
 use super::Batch;
 use crate::{
-    StoreError, TurnStatus,
-    sqlite::{fault::corrupt, rows::from_json},
+    CommandKey, Refusal, StoreError, TurnStatus,
+    sqlite::{fault::corrupt, keys, rows::from_json},
 };
 
 /// What commands are judged by.
@@ -65,6 +65,18 @@ impl Batch<'_, '_> {
     pub(super) fn is_deleted(&self, tenant: i64, session: &SessionId) -> Result<bool, StoreError> {
         let mut select = self.connection.prepare_cached("SELECT 1 FROM tombstones WHERE tenant = ?1 AND name = ?2")?;
         Ok(select.exists(params![tenant, session.as_str()])?)
+    }
+
+    /// Why a command that is not recognised must not be kept: one of its key was, and not long ago.
+    pub(super) fn repeated(
+        &self,
+        tenant: &TenantId,
+        key: Option<&CommandKey>,
+        at: Timestamp,
+    ) -> Result<Option<Refusal>, StoreError> {
+        let Some(key) = key else { return Ok(None) };
+        let found = keys::find(self.connection, tenant, &key.key, at)?;
+        Ok(found.map(|CommandKey { fingerprint, outcome, .. }| Refusal::Repeated { fingerprint, outcome }))
     }
 
     pub(super) fn last_turn(&self, session: &SessionState) -> Result<Option<(TurnId, TurnStatus)>, StoreError> {

@@ -68,6 +68,14 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
+    /// Gathers every turn that runs, whatever it takes, and leaves nothing in `log`.
+    pub(in crate::sqlite) fn clear_log(&mut self, running: &[TurnId]) -> Result<(), StoreError> {
+        for turn in running {
+            self.gather_running(turn)?;
+        }
+        log::clear(self.connection)
+    }
+
     fn has_room(&self) -> bool {
         self.gathered.rows < GATHERED_ROWS && self.gathered.bytes < GATHERED_BYTES
     }

@@ -1,0 +1,73 @@
+//! Submissions that a client sends again because it does not know whether the first one arrived.
+//!
+//! A key makes them one: the first is kept together with its key, a second one of that key gets the same leg to read.
+
+use everturn_core::{SessionId, TenantId, Timestamp, TurnId};
+use everturn_store::{CommandKey, Refusal};
+use serde::{Deserialize, Serialize};
+
+use crate::{Engine, Started, Submit, SubmitError};
+
+/// A client's name for a submission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubmissionKey {
+    /// Unique among the tenant's submissions of the last 24 hours.
+    pub key: String,
+    /// Tells what is submitted, so that a repetition can be told from a key that was used twice.
+    pub fingerprint: String,
+}
+
+/// Where a kept submission can be read.
+#[derive(Serialize, Deserialize)]
+struct Leg {
+    session: SessionId,
+    turn: TurnId,
+    leg_start: u64,
+}
+
+/// The key of a command that begins this leg.
+pub(crate) fn command_key(
+    key: Option<&SubmissionKey>,
+    session: &SessionId,
+    turn: &TurnId,
+    leg_start: u64,
+) -> Option<CommandKey> {
+    let SubmissionKey { key, fingerprint } = key?.clone();
+    let leg = Leg { session: session.clone(), turn: turn.clone(), leg_start };
+    // Our own type with string keys: it cannot fail.
+    Some(CommandKey { key, fingerprint, outcome: serde_json::to_string(&leg).unwrap_or_default() })
+}
+
+impl Engine {
+    /// The leg of a submission that was kept before, if this is a repetition.
+    pub(crate) async fn find_repetition(&self, submit: &Submit) -> Result<Option<Started>, SubmitError> {
+        let Some(SubmissionKey { key, .. }) = &submit.key else { return Ok(None) };
+        match self.0.store.kept(&submit.tenant, key, Timestamp::now()).await? {
+            Some(CommandKey { fingerprint, outcome, .. }) => {
+                self.repeated(submit, Refusal::Repeated { fingerprint, outcome }).await.map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// What a submission gets that the store refused; a repetition gets the leg of the first one.
+    pub(crate) async fn repeated(&self, submit: &Submit, refusal: Refusal) -> Result<Started, SubmitError> {
+        let (Refusal::Repeated { fingerprint, outcome }, Some(key)) = (&refusal, &submit.key) else {
+            return Err(SubmitError::Rejected(refusal));
+        };
+        if *fingerprint != key.fingerprint {
+            return Err(SubmitError::KeyReused { key: key.key.clone() });
+        }
+        let Ok(Leg { session, turn, leg_start }) = serde_json::from_str(outcome) else {
+            return Err(SubmitError::Rejected(refusal));
+        };
+        self.check_turn(&submit.tenant, &session, &turn).await?;
+        let tail = self.0.live.get(&turn).map(|live| live.tail.clone());
+        Ok(Started { session, turn, leg_start, tail })
+    }
+
+    /// A session may have been deleted since.
+    async fn check_turn(&self, tenant: &TenantId, session: &SessionId, turn: &TurnId) -> Result<(), SubmitError> {
+        self.0.store.turn(tenant, session, turn).await?.map(drop).ok_or(SubmitError::NotFound)
+    }
+}
