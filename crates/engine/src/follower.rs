@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::tail::{Head, Lookup, Tail, TailSegment};
 
 /// How much of the log one read from the store brings.
-const READ_BYTES: usize = 64 * 1024;
+const READ_BYTES: usize = 32 * 1024;
 
 /// Gives the segments after any seq, and waits for those to come.
 pub(crate) struct Follower {

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// How much a reader behind the tail is given at once.
-const CHUNK_BYTES: usize = 32 * 1024;
+const CHUNK_BYTES: usize = 16 * 1024;
 
 /// Why a reader cannot go on. The turn itself is not affected.
 #[derive(Debug, thiserror::Error)]

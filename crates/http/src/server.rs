@@ -14,7 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// How long a client may take to send its request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much of a request's head, and of an answer that the client does not take, is kept in memory.
-const BUFFER: usize = 64 * 1024;
+const BUFFER: usize = 32 * 1024;
 /// How long to wait after the system refused to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
