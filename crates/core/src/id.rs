@@ -105,6 +105,11 @@ id!(
     "turn_"
 );
 id!(
+    /// One command to the store. The same when the command is submitted again, and no other's.
+    CommandId,
+    "cmd_"
+);
+id!(
     /// Who owns a session. Given by the key that a caller presents.
     TenantId,
     "tenant_"

@@ -23,7 +23,7 @@ pub use event::{
     Answer, CancelReason, Compaction, Event, FailureCode, Finish, Outcome, StepFinished, TurnEnded, TurnStarted, Usage,
 };
 pub use fold::{CallState, Phase, StepState, TurnState};
-pub use id::{CallId, EffectId, IdError, SessionId, TenantId, TurnId};
+pub use id::{CallId, CommandId, EffectId, IdError, SessionId, TenantId, TurnId};
 pub use json::Json;
 pub use message::{Block, Content, Message, Role};
 pub use plan::{Next, Resolution, next};

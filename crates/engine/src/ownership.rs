@@ -58,9 +58,11 @@ impl Engine {
 
     /// Goes on with the turns whose owner is gone.
     pub(crate) async fn take_over(&self) -> Result<(), StoreError> {
+        let mut turns = 0;
         loop {
             let claimed = self.0.store.claim(&self.0.node, CLAIM_BATCH).await?;
             let last = claimed.len() < CLAIM_BATCH;
+            turns += claimed.len();
             for turn in claimed {
                 self.0.metrics.turns_recovered.inc();
                 // Readers can follow it from now on, however long it takes until it runs.
@@ -69,6 +71,9 @@ impl Engine {
                 self.0.tasks.spawn(async move { Box::pin(engine.recover(turn, live)).await });
             }
             if last {
+                if turns > 0 {
+                    tracing::info!(turns, "going on with turns that were left unfinished");
+                }
                 return Ok(());
             }
         }

@@ -1,13 +1,10 @@
 //! Submissions: how turns are begun and taken up.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use everturn_core::{
-    Answer, CallId, Compaction, Event, Message, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp,
-    TurnId, TurnStarted, TurnState,
+    Answer, CallId, CommandId, Compaction, Event, Message, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId,
+    Timestamp, TurnId, TurnStarted, TurnState,
     submission::{self, Admission, SessionPhase, Submission},
 };
 use everturn_store::{
@@ -286,13 +283,14 @@ impl Engine {
         slot: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Started, SubmitError> {
         let tenant = &submit.tenant;
-        let at = distinct_time();
+        let at = Timestamp::now();
         let mut state = self.fold(&waiting.id).await?;
         let head = state.head;
         let resumed = Event::Resumed { answers };
         state.apply(head + 1, &resumed);
         let segment = segment(head + 1, at, &[resumed]);
         let command = ResumeTurn {
+            id: CommandId::mint(),
             tenant: tenant.clone(),
             session: record.id.clone(),
             expected_version: record.version,
@@ -318,15 +316,6 @@ impl Engine {
         };
         Ok(self.run(owned, prior, compaction, enlisted, slot.take()))
     }
-}
-
-/// Now, but never twice the same. A store tells a repetition of a command from a second one that says the same by the
-/// bytes of its events: two clicks on one button within a millisecond must not both be taken for the one that counts.
-fn distinct_time() -> Timestamp {
-    static LAST: AtomicI64 = AtomicI64::new(i64::MIN);
-    let now = Timestamp::now().millis();
-    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(now.max(last.saturating_add(1))));
-    Timestamp(now.max(last.unwrap_or(i64::MIN).saturating_add(1)))
 }
 
 fn segment(first_seq: u64, at: Timestamp, events: &[Event]) -> Segment {

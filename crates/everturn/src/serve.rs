@@ -134,12 +134,9 @@ fn allow_many_connections(connections: usize) {
     {
         tracing::warn!(%error, "cannot raise the limit on open files");
     }
-    if raised < wanted {
-        tracing::warn!(
-            allowed = raised,
-            wanted,
-            "the limit on open files is below limits.connections; raise ulimit -n"
-        );
+    if raised < connections as u64 {
+        let told = "the limit on open files is below limits.connections; raise ulimit -n";
+        tracing::warn!(allowed = raised, connections, "{told}");
     }
 }
 

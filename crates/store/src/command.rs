@@ -1,6 +1,8 @@
 //! What a store is told to do. Each command is kept whole or not at all.
 
-use everturn_core::{Compaction, Message, Segment, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
+use everturn_core::{
+    CommandId, Compaction, Message, Segment, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
+};
 
 use crate::{NodeId, TurnStatus};
 
@@ -8,7 +10,7 @@ use crate::{NodeId, TurnStatus};
 ///
 /// Commands may be submitted again when their outcome is unknown: one that was kept already has no second effect, and
 /// gives the same receipt as long as no later command has changed the same turn or deleted the session. A creation is
-/// recognised by its name and time, a beginning by the turn's name, a resumption by its version and events, an append
+/// recognised by its name and time, a beginning by the turn's name, a resumption by its id, an append
 /// by its epoch and seqs, a deletion by its name.
 ///
 /// That is how the store's own caller tries again. Somebody further away, who has forgotten all but a name that it gave
@@ -116,6 +118,9 @@ pub struct Supersede {
 /// See [`Command::ResumeTurn`].
 #[derive(Clone, Debug)]
 pub struct ResumeTurn {
+    /// Tells it from another resumption that says the same: two clicks on one button must not both be taken for the one
+    /// that counts.
+    pub id: CommandId,
     /// Owner of the session.
     pub tenant: TenantId,
     /// The session.

@@ -201,7 +201,7 @@ pub async fn a_whole_batch_again_has_no_second_effect(harness: &impl Harness) {
     assert_log(&store, &running, 5).await;
 }
 
-/// The second of two different answers at the same version is not taken for the first.
+/// The second of two answers at the same version is not taken for the first, even if it says the same.
 pub async fn two_who_resume_at_once_are_told_apart(harness: &impl Harness) {
     let store = harness.open().await;
     let talk = Talk::new("acme");
@@ -209,6 +209,7 @@ pub async fn two_who_resume_at_once_are_told_apart(harness: &impl Harness) {
     talk.wait(&store, &turn).await;
     assert_eq!(submit(&store, talk.resume(&turn, 2, segment(3, 1))).await, receipt(2, 3));
     assert_eq!(submit(&store, talk.resume(&turn, 2, segment(3, 2))).await, Err(Refusal::Changed));
+    assert_eq!(submit(&store, talk.resume(&turn, 2, segment(3, 1))).await, Err(Refusal::Changed));
     assert_log(&store, &turn, 3).await;
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use everturn_core::{
-    CallId, Compaction, Event, Message, OptionValue, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId,
-    Timestamp, TurnId, Usage, WaitingCall, WaitingFor,
+    CallId, CommandId, Compaction, Event, Message, OptionValue, Segment, SegmentBuilder, SessionConfig, SessionId,
+    TenantId, Timestamp, TurnId, Usage, WaitingCall, WaitingFor,
 };
 
 use crate::{
@@ -130,6 +130,7 @@ impl Talk {
 
     pub(crate) fn resume(&self, turn: &TurnId, expected_version: u64, segment: Segment) -> Command {
         Command::ResumeTurn(Box::new(ResumeTurn {
+            id: CommandId::mint(),
             tenant: self.tenant.clone(),
             session: self.session.clone(),
             expected_version,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use everturn_core::{Segment, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
+use everturn_core::{CommandId, Segment, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
 
 use crate::{
     Append, BeginTurn, ClaimedTurn, Command, CommandKey, NewSession, NodeId, Receipt, Refusal, Rest, ResumeTurn,
@@ -45,6 +45,8 @@ struct Turn {
     epoch: u64,
     /// What the command gave that last took it up.
     taken: Receipt,
+    /// The resumption that did.
+    taken_by: Option<CommandId>,
     rest_version: u64,
     record: TurnRecord,
     log: Vec<Segment>,
@@ -164,6 +166,7 @@ impl State {
             node: Some(begin.node.clone()),
             epoch: 1,
             taken: receipt,
+            taken_by: None,
             rest_version: 0,
             record: TurnRecord {
                 id: begin.turn.clone(),
@@ -224,9 +227,7 @@ impl State {
         let name = (resume.tenant.clone(), resume.session.clone());
         let version = resume.expected_version.saturating_add(1);
         if let Some(turn) = self.turns.get(&resume.turn).filter(|turn| turn.session == name)
-            && turn.taken.version == version
-            && turn.taken.epoch > 1
-            && turn.log.contains(&resume.segment)
+            && turn.taken_by.as_ref() == Some(&resume.id)
         {
             return Ok(turn.taken);
         }
@@ -244,6 +245,7 @@ impl State {
         turn.epoch += 1;
         turn.node = Some(resume.node.clone());
         turn.taken = Receipt { epoch: turn.epoch, version };
+        turn.taken_by = Some(resume.id.clone());
         turn.record.status = TurnStatus::Running;
         turn.push(&resume.segment);
         let receipt = turn.taken;

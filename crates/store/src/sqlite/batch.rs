@@ -164,8 +164,8 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
         self.connection
             .prepare_cached(
                 "INSERT INTO turns (id, name, session, ordinal, epoch, node, head, gathered, taken_epoch,
-                     taken_version, rest_version, tokens_in, tokens_out, created_at, status, messages)
-                 VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, 0, 1, ?7, 0, 0, 0, ?8, ?9, ?10)",
+                     taken_version, taken_by, rest_version, tokens_in, tokens_out, created_at, status, messages)
+                 VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, 0, 1, ?7, '', 0, 0, 0, ?8, ?9, ?10)",
             )?
             .execute(params![
                 turn,
@@ -192,18 +192,10 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
         let session = self.session(tenant, &resume.session)?;
         let turn = self.turn(&resume.turn)?;
         let found = session.zip(turn).filter(|(session, turn)| turn.session == session.id);
-        let version = resume.expected_version.saturating_add(1);
         if let Some((_, turn)) = &found
-            && turn.taken_version == version
-            && turn.taken_epoch > 1
+            && turn.taken_by == resume.id.as_str()
         {
-            // Somebody resumed it at this version. If it was not this command, then its events are others.
-            let rows = self.staged.rows(&resume.turn);
-            let before = resume.segment.first_seq().saturating_sub(1);
-            let kept = log::read(self.connection, turn.id, before, 1, &rows)?;
-            if kept.first() == Some(&resume.segment) {
-                return Ok(Ok(Receipt { epoch: turn.taken_epoch, version }));
-            }
+            return Ok(Ok(Receipt { epoch: turn.taken_epoch, version: turn.taken_version }));
         }
         if let Some(repeated) = self.repeated(&resume.tenant, resume.key.as_ref(), resume.at)? {
             return Ok(Err(repeated));
@@ -216,7 +208,7 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
             return Ok(Err(gap));
         }
 
-        let epoch = turn.epoch + 1;
+        let (epoch, version) = (turn.epoch + 1, session.version + 1);
         self.connection
             .prepare_cached("UPDATE sessions SET version = ?2, updated_at = ?3 WHERE id = ?1")?
             .execute(params![session.id, version, resume.at.millis()])?;
@@ -224,7 +216,7 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
         self.connection
             .prepare_cached(
                 "UPDATE turns SET epoch = ?2, node = ?3, head = ?4, gathered = ?7, taken_epoch = ?2,
-                     taken_version = ?5, status = ?6
+                     taken_version = ?5, status = ?6, taken_by = ?8
                  WHERE id = ?1",
             )?
             .execute(params![
@@ -235,6 +227,7 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
                 version,
                 to_json(&TurnStatus::Running)?,
                 turn.head,
+                resume.id.as_str(),
             ])?;
         let standing = Standing { turn: turn.id, session: session.id, epoch, head: turn.head, load: Load::default() };
         self.staged.start(&resume.turn, standing);

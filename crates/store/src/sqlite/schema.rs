@@ -59,6 +59,7 @@ const MIGRATIONS: &[&str] = &["
         gathered INTEGER NOT NULL,
         taken_epoch INTEGER NOT NULL,
         taken_version INTEGER NOT NULL,
+        taken_by TEXT NOT NULL,
         rest_version INTEGER NOT NULL,
         tokens_in INTEGER NOT NULL,
         tokens_out INTEGER NOT NULL,

@@ -26,6 +26,8 @@ pub(super) struct TurnState {
     pub(super) head: u64,
     pub(super) taken_epoch: u64,
     pub(super) taken_version: u64,
+    /// The resumption that last took it up; empty before the first.
+    pub(super) taken_by: String,
     pub(super) rest_version: u64,
     pub(super) usage: Usage,
     pub(super) status: TurnStatus,
@@ -89,7 +91,8 @@ impl Batch<'_, '_> {
 
     pub(super) fn turn(&self, name: &TurnId) -> Result<Option<TurnState>, StoreError> {
         let mut select = self.connection.prepare_cached(
-            "SELECT id, session, epoch, head, taken_epoch, taken_version, rest_version, tokens_in, tokens_out, status
+            "SELECT id, session, epoch, head, taken_epoch, taken_version, taken_by, rest_version, tokens_in,
+                 tokens_out, status
              FROM turns WHERE name = ?1",
         )?;
         let mut rows = select.query([name.as_str()])?;
@@ -101,9 +104,10 @@ impl Batch<'_, '_> {
             head: row.get(3)?,
             taken_epoch: row.get(4)?,
             taken_version: row.get(5)?,
-            rest_version: row.get(6)?,
-            usage: Usage { input: row.get(7)?, output: row.get(8)? },
-            status: from_json(row, 9)?,
+            taken_by: row.get(6)?,
+            rest_version: row.get(7)?,
+            usage: Usage { input: row.get(8)?, output: row.get(9)? },
+            status: from_json(row, 10)?,
         }))
     }
 }
