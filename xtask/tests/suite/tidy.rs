@@ -65,7 +65,7 @@ fn no_file_names_a_machine() {
 fn machines_are_recognised() {
     let path = |folder: &str| format!("see /{folder}/me/file");
     assert!(names_a_machine(&path("home")) && names_a_machine(&path("Users")));
-    assert!(!names_a_machine("https://example.org/home/me") && !names_a_machine("target/work/file"));
+    assert!(!names_a_machine("https://example.org/home/me") && !names_a_machine("target/root/file"));
 }
 
 #[test]
