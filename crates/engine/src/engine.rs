@@ -5,10 +5,8 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{CancelReason, Compaction, Message, SessionId, TenantId, TurnId, TurnState, context};
-use everturn_store::{
-    Command, NodeId, SecretBox, SessionRecord, SessionRow, Store, StoreError, TurnRecord, TurnStatus,
-};
+use everturn_core::{CancelReason, Message, SessionId, TenantId, TurnId, TurnState, context};
+use everturn_store::{Command, NodeId, SecretBox, SessionRecord, SessionRow, Store, StoreError, TurnStatus};
 use everturn_tools::ToolSet;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -18,6 +16,7 @@ use crate::{
     committer::{CommitError, Committer},
     follower::Follower,
     live::{Interrupt, LiveTurns},
+    prior::Prior,
     projection::{Cursor, Projection, TurnView},
     reader::{EventReader, ReadError, TurnReader},
 };
@@ -153,7 +152,7 @@ impl Engine {
             last.compaction = state.compaction;
         }
         let open = turns.last().is_some_and(|turn| turn.status != TurnStatus::Ended);
-        let (full, compaction) = prior(turns);
+        let Prior { messages: full, compaction } = Prior::of(turns);
         let compacted = context::compact(&full, compaction.as_ref());
         let given = if open { context::normalise_waiting(&compacted) } else { context::normalise(&compacted) };
         let mut compacted: Vec<_> = given.system.into_iter().map(|content| Message::System { content }).collect();
@@ -245,15 +244,4 @@ impl Engine {
         }
         self.0.live.all().iter().for_each(|live| live.tail.close());
     }
-}
-
-/// What turns leave of history, and the last compaction among them.
-pub(crate) fn prior(turns: Vec<TurnRecord>) -> (Vec<Message>, Option<Compaction>) {
-    let mut compaction = None;
-    let mut messages = Vec::new();
-    for turn in turns {
-        messages.extend(turn.messages);
-        compaction = turn.compaction.or(compaction);
-    }
-    (messages, compaction)
 }

@@ -12,13 +12,13 @@ const MAX_ROUNDS: usize = 3;
 
 impl Turn {
     pub(crate) fn full_history(&self) -> Vec<Message> {
-        let mut history = self.prior.clone();
+        let mut history = self.prior.messages.clone();
         history.extend(self.state.messages());
         history
     }
 
     pub(crate) fn compaction(&self) -> Option<&Compaction> {
-        self.state.compaction.as_ref().or(self.prior_compaction.as_ref())
+        self.state.compaction.as_ref().or(self.prior.compaction.as_ref())
     }
 
     /// Instructions and conversation as the model is given them.

@@ -15,6 +15,7 @@ mod live;
 mod metrics;
 mod missing_agent;
 mod ownership;
+mod prior;
 mod projection;
 mod reader;
 mod repetition;

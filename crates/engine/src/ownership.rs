@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everturn_core::{Compaction, Message, SessionConfig, SessionId, TenantId, TurnId, TurnState};
+use everturn_core::{SessionConfig, SessionId, TenantId, TurnId, TurnState};
 use everturn_store::{ClaimedTurn, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    Agent, Engine, ReadError, Started, engine::prior, live::LiveTurn, metrics::LiveGuard, missing_agent, tail::Tail,
+    Agent, Engine, ReadError, Started, live::LiveTurn, metrics::LiveGuard, missing_agent, prior::Prior, tail::Tail,
     turn::Turn, turn_log::TurnLog,
 };
 
@@ -32,8 +32,7 @@ impl Engine {
     pub(crate) fn run(
         &self,
         owned: Owned,
-        prior: Vec<Message>,
-        prior_compaction: Option<Compaction>,
+        prior: Prior,
         enlisted: Enlisted,
         slot: Option<OwnedSemaphorePermit>,
     ) -> Started {
@@ -48,7 +47,7 @@ impl Engine {
         let log = TurnLog::new(id, epoch, state.head, self.0.committer.clone(), Arc::clone(&live.tail));
         let model = agent.models.iter().position(|model| model.name() == state.model).unwrap_or(0);
         let (shared, log) = (Arc::clone(&self.0), Arc::new(log));
-        let turn = Turn { shared, agent, tenant, session, config, log, state, prior, prior_compaction, model };
+        let turn = Turn { shared, agent, tenant, session, config, log, state, prior, model };
         self.0.tasks.spawn(async move {
             turn.run(live).await;
             drop((slot, enlisted));
@@ -93,8 +92,8 @@ impl Engine {
         while !self.0.draining() {
             match Box::pin(self.load(&claimed)).await {
                 Ok(None) => return,
-                Ok(Some((owned, prior, compaction))) => {
-                    self.run(owned, prior, compaction, live, slot);
+                Ok(Some((owned, prior))) => {
+                    self.run(owned, prior, live, slot);
                     return;
                 }
                 Err(ReadError::Store(error)) if error.is_retryable() => {
@@ -110,16 +109,13 @@ impl Engine {
     }
 
     /// Everything that is needed to go on with a turn; `None` if its session was deleted.
-    async fn load(
-        &self,
-        claimed: &ClaimedTurn,
-    ) -> Result<Option<(Owned, Vec<Message>, Option<Compaction>)>, ReadError> {
+    async fn load(&self, claimed: &ClaimedTurn) -> Result<Option<(Owned, Prior)>, ReadError> {
         let ClaimedTurn { tenant, session, turn, epoch, .. } = claimed;
         let Some(record) = self.0.store.session(tenant, session).await? else { return Ok(None) };
         let state = self.fold(turn).await?;
         let mut turns = self.0.store.turns(tenant, session).await?;
         turns.retain(|other| other.id != *turn);
-        let (prior, compaction) = prior(turns);
+        let prior = Prior::of(turns);
         let config = record.config;
         let agent = match self.0.agents.get(&config.agent) {
             Some(agent) => Arc::clone(agent),
@@ -127,7 +123,7 @@ impl Engine {
             None => Arc::new(missing_agent::stand_in(&config.agent)),
         };
         let (tenant, session, turn) = (tenant.clone(), session.clone(), turn.clone());
-        Ok(Some((Owned { tenant, session, agent, config, turn, epoch: *epoch, state }, prior, compaction)))
+        Ok(Some((Owned { tenant, session, agent, config, turn, epoch: *epoch, state }, prior)))
     }
 }
 

@@ -3,17 +3,15 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use everturn_core::{
-    Answer, CallId, CommandId, Compaction, Event, Message, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId,
-    Timestamp, TurnId, TurnStarted, TurnState,
+    Answer, CallId, CommandId, Event, Message, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp,
+    TurnId, TurnStarted, TurnState,
     submission::{self, Admission, SessionPhase, Submission},
 };
-use everturn_store::{
-    BeginTurn, Command, Refusal, ResumeTurn, SecretPlace, SessionRecord, Supersede, TurnRecord, TurnStatus,
-};
+use everturn_store::{BeginTurn, Command, Refusal, ResumeTurn, SecretPlace, Supersede, TurnRecord, TurnStatus};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    Agent, Engine, SessionUpdate, SubmissionKey, SubmitError, engine::prior, ownership::Owned, repetition::command_key,
+    Agent, Engine, SessionUpdate, SubmissionKey, SubmitError, ownership::Owned, prior::Prior, repetition::command_key,
     tail::Tail, turn,
 };
 
@@ -60,11 +58,27 @@ pub struct Started {
     pub(crate) tail: Option<Arc<Tail>>,
 }
 
+/// The session that a submission goes to, with its settings from now on.
+struct Place {
+    session: SessionId,
+    agent: Arc<Agent>,
+    config: SessionConfig,
+}
+
+/// A turn to begin.
 struct Begin {
     expected_version: Option<u64>,
     supersedes: Option<Supersede>,
-    prior: Vec<Message>,
-    compaction: Option<Compaction>,
+    prior: Prior,
+    input: Vec<Message>,
+}
+
+/// A turn to take up.
+struct Resume {
+    expected_version: u64,
+    turn: TurnId,
+    prior: Prior,
+    answers: Vec<Answer>,
 }
 
 impl Engine {
@@ -110,8 +124,8 @@ impl Engine {
         submission::admit(SessionPhase::Idle, &submit.submission, |_| false)?;
         let Submission::Begin(input) = &submit.submission else { return Err(submission::Refused::Empty.into()) };
         self.acquire(slot).await?;
-        let begin = Begin { expected_version: None, supersedes: None, prior: Vec::new(), compaction: None };
-        self.begin_turn(submit, session, agent, config, input.clone(), begin, slot).await
+        let begin = Begin { expected_version: None, supersedes: None, prior: Prior::default(), input: input.clone() };
+        self.begin_turn(submit, Place { session, agent, config }, begin, slot).await
     }
 
     async fn submit_to(
@@ -124,6 +138,7 @@ impl Engine {
         let record = store.session(&submit.tenant, session).await?.ok_or(SubmitError::NotFound)?;
         let agent = self.agent(&record.config.agent)?;
         let config = self.updated(submit, &agent, session, &record.config)?;
+        let place = Place { session: session.clone(), agent, config };
         let phase = match record.last_turn.as_ref().map(|turn| &turn.status) {
             Some(TurnStatus::Running) => SessionPhase::Running,
             Some(TurnStatus::Waiting(calls)) => SessionPhase::Waiting(calls),
@@ -151,13 +166,13 @@ impl Engine {
                     turn.messages.clone_from(&supersedes.rest.messages);
                     turns.push(turn);
                 }
-                let (prior, compaction) = prior(turns);
-                let begin = Begin { expected_version, supersedes, prior, compaction };
-                self.begin_turn(submit, session.clone(), agent, config, input.clone(), begin, slot).await
+                let begin = Begin { expected_version, supersedes, prior: Prior::of(turns), input: input.clone() };
+                self.begin_turn(submit, place, begin, slot).await
             }
             (Submission::Answers(answers), Some(turn)) => {
-                let answers = answers.clone();
-                self.resume_turn(submit, record, agent, config, turn, prior(turns), answers, slot).await
+                let (expected_version, turn, answers) = (record.version, turn.id, answers.clone());
+                let resume = Resume { expected_version, turn, prior: Prior::of(turns), answers };
+                self.resume_turn(submit, place, resume, slot).await
             }
             (Submission::Answers(_), None) => Err(submission::Refused::Empty.into()),
         }
@@ -218,20 +233,18 @@ impl Engine {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "each is a different fact about one command")]
     async fn begin_turn(
         &self,
         submit: &Submit,
-        session: SessionId,
-        agent: Arc<Agent>,
-        config: SessionConfig,
-        input: Vec<Message>,
+        place: Place,
         begin: Begin,
         slot: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Started, SubmitError> {
+        let Place { session, agent, config } = place;
+        let Begin { expected_version, supersedes, prior, input } = begin;
         let tenant = submit.tenant.clone();
         let at = Timestamp::now();
-        let opens_session = begin.expected_version.is_none();
+        let opens_session = expected_version.is_none();
         let started =
             Event::TurnStarted(TurnStarted { agent: agent.name.clone(), opens_session, input: input.clone() });
         let mut state = TurnState::default();
@@ -241,9 +254,9 @@ impl Engine {
         let command = BeginTurn {
             tenant: tenant.clone(),
             session: session.clone(),
-            expected_version: begin.expected_version,
+            expected_version,
             config: config.clone(),
-            supersedes: begin.supersedes,
+            supersedes,
             turn: turn.clone(),
             node: self.0.node.clone(),
             segment: segment.clone(),
@@ -256,7 +269,7 @@ impl Engine {
         let enlisted = self.enlist(&tenant, &session, &turn, 0);
         enlisted.live.tail.publish(segment);
         let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
-        Ok(self.run(owned, begin.prior, begin.compaction, enlisted, slot.take()))
+        Ok(self.run(owned, prior, enlisted, slot.take()))
     }
 
     /// The end of a waiting turn whose place a new message takes.
@@ -270,21 +283,18 @@ impl Engine {
         Ok(Supersede { turn: turn.id.clone(), segment, rest: turn::rest(&state, TurnStatus::Ended) })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "each is a different fact about one command")]
     async fn resume_turn(
         &self,
         submit: &Submit,
-        record: SessionRecord,
-        agent: Arc<Agent>,
-        config: SessionConfig,
-        waiting: TurnRecord,
-        (prior, compaction): (Vec<Message>, Option<Compaction>),
-        answers: Vec<Answer>,
+        place: Place,
+        resume: Resume,
         slot: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Started, SubmitError> {
-        let tenant = &submit.tenant;
+        let Place { session, agent, config } = place;
+        let Resume { expected_version, turn, prior, answers } = resume;
+        let tenant = submit.tenant.clone();
         let at = Timestamp::now();
-        let mut state = self.fold(&waiting.id).await?;
+        let mut state = self.fold(&turn).await?;
         let head = state.head;
         let resumed = Event::Resumed { answers };
         state.apply(head + 1, &resumed);
@@ -292,29 +302,21 @@ impl Engine {
         let command = ResumeTurn {
             id: CommandId::mint(),
             tenant: tenant.clone(),
-            session: record.id.clone(),
-            expected_version: record.version,
+            session: session.clone(),
+            expected_version,
             config: config.clone(),
-            turn: waiting.id.clone(),
+            turn: turn.clone(),
             node: self.0.node.clone(),
             segment: segment.clone(),
-            key: command_key(submit.key.as_ref(), &record.id, &waiting.id, head + 1),
+            key: command_key(submit.key.as_ref(), &session, &turn, head + 1),
             at,
         };
         let receipt = self.commit_turn(Command::ResumeTurn(Box::new(command))).await?;
         self.0.metrics.turns_resumed.inc();
-        let enlisted = self.enlist(tenant, &record.id, &waiting.id, head);
+        let enlisted = self.enlist(&tenant, &session, &turn, head);
         enlisted.live.tail.publish(segment);
-        let owned = Owned {
-            tenant: tenant.clone(),
-            session: record.id,
-            agent,
-            config,
-            turn: waiting.id,
-            epoch: receipt.epoch,
-            state,
-        };
-        Ok(self.run(owned, prior, compaction, enlisted, slot.take()))
+        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
+        Ok(self.run(owned, prior, enlisted, slot.take()))
     }
 }
 

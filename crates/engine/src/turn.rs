@@ -6,8 +6,8 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use everturn_core::{
-    CancelReason, Compaction, Content, EffectClass, Event, FailureCode, Finish, Message, Next, Outcome, Phase,
-    SessionConfig, SessionId, StepFinished, TenantId, TurnEnded, TurnState, Usage, next,
+    CancelReason, Content, EffectClass, Event, FailureCode, Finish, Next, Outcome, Phase, SessionConfig, SessionId,
+    StepFinished, TenantId, TurnEnded, TurnState, Usage, next,
 };
 use everturn_store::{Rest, TurnStatus};
 use futures_util::FutureExt as _;
@@ -18,6 +18,7 @@ use crate::{
     engine::Shared,
     live::{Interrupt, LiveTurn},
     metrics::Label,
+    prior::Prior,
     turn_log::{Pushed, TurnLog},
 };
 
@@ -49,10 +50,8 @@ pub(crate) struct Turn {
     pub(crate) config: SessionConfig,
     pub(crate) log: Arc<TurnLog>,
     pub(crate) state: TurnState,
-    /// What the session's earlier turns left of history.
-    pub(crate) prior: Vec<Message>,
-    /// The last compaction that an earlier turn made.
-    pub(crate) prior_compaction: Option<Compaction>,
+    /// What the session's earlier turns left.
+    pub(crate) prior: Prior,
     /// Which of the agent's models is in use.
     pub(crate) model: usize,
 }

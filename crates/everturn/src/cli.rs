@@ -63,7 +63,8 @@ struct ServeArgs {
     #[arg(long, value_name = "STORE", env = "EVERTURN_STORE", hide_env_values = true)]
     store: Option<String>,
     /// What a commit survives: a crash of the machine (fsync) or of the server only (process) [default: fsync]
-    #[arg(long, value_name = "WORD", env = "EVERTURN_DURABILITY", hide_env_values = true, value_parser = ["fsync", "process"], hide_possible_values = true)]
+    #[arg(long, value_name = "WORD", env = "EVERTURN_DURABILITY", hide_env_values = true)]
+    #[arg(value_parser = ["fsync", "process"], hide_possible_values = true)]
     durability: Option<String>,
     /// Log level, or directives such as `info,everturn_store=debug`
     #[arg(long, value_name = "LEVEL", env = "EVERTURN_LOG", hide_env_values = true, default_value = "info",
