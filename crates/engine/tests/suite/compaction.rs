@@ -281,7 +281,11 @@ async fn another_model_summarises_where_the_first_cannot() {
         }
         vec![say(&"b".repeat(100)), stop()]
     });
-    let world = World::start(Setup::with_models([first.with_window(WINDOW), talkative().with_window(WINDOW)])).await;
+    let second = ScriptedModel::thinking("test/two", |request| {
+        let answer = if is_summary(request) { "They talked." } else { "Of course." };
+        vec![say(answer), stop()]
+    });
+    let world = World::start(Setup::with_models([first.with_window(WINDOW), second.with_window(WINDOW)])).await;
     let mut number = 0;
     let transcript = loop {
         number += 1;
@@ -292,5 +296,13 @@ async fn another_model_summarises_where_the_first_cannot() {
             break transcript;
         }
     };
-    assert!(transcript.contains("test/two") || transcript.contains("summary 1"), "{transcript}");
+    expect![[r#"
+        2 model changed to test/two: provider says Rejected
+        3 history compacted, 4 messages, 100+10 tokens: "They talked."
+        4 step 1 with test/two
+        5 text "Of course."
+        6 step finished: Stop, 100+10 tokens: "Of course."
+        7 ended, 200+20 tokens: completed
+    "#]]
+    .assert_eq(&transcript.lines().skip(1).map(|line| shortened(line) + "\n").collect::<String>());
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use everturn_core::EffectClass;
 use everturn_engine::SubmitError;
+use everturn_models::ModelErrorKind;
 use expect_test::expect;
 use tokio::time::Instant;
 
@@ -151,7 +152,7 @@ async fn a_waiting_turn_stays_waiting_and_can_be_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_goes_on_with_the_model_that_it_had_fallen_back_on() {
-    let one = ScriptedModel::new("test/one", [vec![fail(everturn_models::ModelErrorKind::Rejected)]]);
+    let one = ScriptedModel::new("test/one", [vec![fail(ModelErrorKind::Rejected)]]);
     let two = ScriptedModel::new("test/two", [vec![say("Half"), Beat::Silence], vec![say("Whole"), stop()]]);
     let world = World::start(Setup::with_models([one, two.clone()])).await;
     world.begin("hi").await;
@@ -326,6 +327,27 @@ async fn a_shutdown_does_not_wait_beyond_its_grace() {
         9 text "Done"
         10 step finished: Stop, 100+10 tokens: "Done"
         11 ended, 200+20 tokens: completed
+    "#]]
+    .assert_eq(&world.rested().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_refused_before_the_crash_used_nothing() {
+    let wait = Duration::from_secs(20);
+    let scripts = [vec![fail_after(ModelErrorKind::RateLimited, wait)], vec![say("Hello"), stop()]];
+    let world = World::start(Setup::new(scripts)).await;
+    world.begin("hi").await;
+    // The refusal is recorded, and the turn waits to try again.
+    until(async || world.log().await.len() == 3).await;
+    let world = world.restart().await;
+    expect![[r#"
+        1 turn started in a new session: user: "hi"
+        2 step 1 with test/one
+        3 step restarted after 1, 0+0 tokens: provider says RateLimited
+        4 step restarted after 1, 0+0 tokens: the server stopped while the model was answering
+        5 text "Hello"
+        6 step finished: Stop, 100+10 tokens: "Hello"
+        7 ended, 100+10 tokens: completed
     "#]]
     .assert_eq(&world.rested().await);
 }

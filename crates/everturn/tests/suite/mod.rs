@@ -7,6 +7,7 @@ mod detect;
 mod harness;
 mod hostile;
 mod load;
+mod logs;
 mod shutdown;
 mod start;
 mod views;
