@@ -155,7 +155,7 @@ fn replay(server: &Server, report: &mut Report) -> anyhow::Result<()> {
 
 fn slow_reader(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     progress("a slow reader beside a fast one");
-    // Long enough that what the system buffers for the slow one does not count.
+    // Long, because short ones vary by a tenth from one to the next, more than the row may show.
     let text = "stream 600000";
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     server.client()?.put(text)?;
