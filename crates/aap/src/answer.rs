@@ -1,6 +1,6 @@
 //! The answer in one piece (`stream: "none"`): what a leg has added to history, once it stops.
 
-use everturn_core::{CallId, Event, Message, SessionId};
+use everturn_core::{Answer, CallId, Event, Message, SessionId};
 use everturn_engine::Flow;
 use serde::Serialize;
 
@@ -21,6 +21,7 @@ impl LegAnswer {
     /// Takes the leg's next event.
     pub(crate) fn take(&mut self, event: Event) -> Flow {
         match event {
+            Event::Resumed { answers } if answers.iter().all(|answer| matches!(answer, Answer::Elapsed { .. })) => {}
             Event::Resumed { answers } => self.order = answers.iter().map(|answer| answer.call_id().clone()).collect(),
             Event::StepFinished(finished) => {
                 self.settle();
@@ -34,7 +35,8 @@ impl LegAnswer {
                 let place = self.order.iter().position(|id| *id == call_id).unwrap_or(usize::MAX);
                 self.results.push((place, Message::Tool { call_id, content, is_error }));
             }
-            Event::Waiting { .. } => self.stop = Some(StopReason::ToolUse),
+            Event::Waiting(wait) if wait.is_timed() => {}
+            Event::Waiting(_) => self.stop = Some(StopReason::ToolUse),
             Event::TurnEnded(ended) => self.stop = Some(stop_reason(&ended.outcome)),
             Event::TurnStarted(_)
             | Event::StepStarted { .. }
@@ -44,6 +46,12 @@ impl LegAnswer {
             | Event::StepRestarted { .. }
             | Event::ModelChanged { .. }
             | Event::ToolIntended { .. }
+            | Event::TimerSet { .. }
+            | Event::FormOpened(_)
+            | Event::ArtifactStarted(_)
+            | Event::ArtifactDelta(_)
+            | Event::ArtifactFinished(_)
+            | Event::Dropped { .. }
             | Event::HistoryCompacted(_)
             | Event::Unknown { .. } => {}
         }

@@ -59,17 +59,23 @@ impl ApiError {
                     | Refused::AnsweredTwice(_)
                     | Refused::ResultForServerTool { .. }
                     | Refused::PermissionForClientTool { .. }
+                    | Refused::AnswerForTimer { .. }
                     | Refused::Missing(_) => StatusCode::BAD_REQUEST,
                 };
                 Self::new(status, refused.to_string())
             }
             SubmitError::Update(UpdateError::Seal(_)) => Self::internal(&error),
-            SubmitError::KeyReused { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
-            SubmitError::UnknownAgent { .. } | SubmitError::Update(_) => Self::bad_request(error.to_string()),
+            SubmitError::KeyReused { .. } | SubmitError::QueueFull { .. } | SubmitError::FormClosed { .. } => {
+                Self::new(StatusCode::CONFLICT, error.to_string())
+            }
+            SubmitError::UnknownAgent { .. }
+            | SubmitError::Update(_)
+            | SubmitError::FormInvalid { .. }
+            | SubmitError::UnknownDocument { .. } => Self::bad_request(error.to_string()),
             SubmitError::Overloaded { .. } | SubmitError::ShuttingDown => Self::unavailable(error.to_string()),
             SubmitError::Store(error) => error.into(),
             SubmitError::Read(error) => error.into(),
-            SubmitError::Rejected(_) | SubmitError::Crashed => Self::internal(&error),
+            SubmitError::Rejected(_) | SubmitError::Stop(_) | SubmitError::Crashed => Self::internal(&error),
         }
     }
 
@@ -77,6 +83,7 @@ impl ApiError {
     pub(crate) fn delete(error: DeleteError, session: &SessionId) -> Self {
         match error {
             DeleteError::NotFound => Self::no_session(session.as_str()),
+            DeleteError::KeyReused { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             DeleteError::Store(error) => error.into(),
         }
     }

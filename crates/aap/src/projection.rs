@@ -1,6 +1,6 @@
 //! The protocol's view of the log: one projection for each streaming mode.
 
-use everturn_core::{CallId, CorruptSegment, Event, Json, Kind, Message, RawEvent, ToolUse};
+use everturn_core::{Answer, CallId, CorruptSegment, Event, Json, Kind, Message, RawEvent, ToolUse};
 use everturn_engine::{Flow, Frames, Projection, TurnView, write_json};
 use serde::Serialize;
 
@@ -59,9 +59,13 @@ impl Projection for Delta {
             // calls that nobody made.
             Kind::STEP_FINISHED => {
                 if let Event::StepFinished(finished) = event.decode()? {
+                    let text = if finished.deltas_dropped { finished.content.text() } else { String::new() };
                     let calls = Message::Assistant { content: finished.content };
-                    if calls.tool_uses().nth(1).is_some() {
+                    if calls.tool_uses().count() + usize::from(!text.is_empty()) > 1 {
                         frames.several();
+                    }
+                    if !text.is_empty() {
+                        delta(frames, "text_delta", &text);
                     }
                     calls.tool_uses().for_each(|call| tool_call(frames, call));
                 }
@@ -119,7 +123,13 @@ fn common(view: &TurnView, event: &RawEvent<'_>, frames: &mut Frames<'_>) -> Res
             }
             turn_start(frames);
         }
-        Kind::RESUMED => turn_start(frames),
+        // A pause that ended by itself was not shown, so its end is not either.
+        Kind::RESUMED => {
+            let by_time = |answer: &Answer| matches!(answer, Answer::Elapsed { .. });
+            if !matches!(event.decode()?, Event::Resumed { answers } if answers.iter().all(by_time)) {
+                turn_start(frames);
+            }
+        }
         Kind::TOOL_FINISHED => {
             if let Event::ToolFinished { call_id, content, .. } = event.decode()? {
                 let data = ToolResult { tool_call_id: &call_id, content: ContentOut(&content) };
@@ -127,9 +137,13 @@ fn common(view: &TurnView, event: &RawEvent<'_>, frames: &mut Frames<'_>) -> Res
             }
         }
         Kind::WAITING => {
-            turn_stop(frames, StopReason::ToolUse);
-            return Ok(Flow::Close);
+            // Nobody need do anything about a pause that ends by itself: the stream stays open.
+            if !matches!(event.decode()?, Event::Waiting(wait) if wait.is_timed()) {
+                turn_stop(frames, StopReason::ToolUse);
+                return Ok(Flow::Close);
+            }
         }
+        Kind::DROPPED => frames.comment("retention has dropped the deltas; each answer comes in one piece"),
         Kind::TURN_ENDED => {
             if let Event::TurnEnded(ended) = event.decode()? {
                 turn_stop(frames, stop_reason(&ended.outcome));

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    body::{Body, Bytes},
+    body::Body,
     extract::{
         Path, Query, State,
         rejection::{PathRejection, QueryRejection},
@@ -12,8 +12,11 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, put},
 };
-use everturn_core::{SessionId, submission::Submission};
-use everturn_engine::{Agent, Engine, Started, Submit, Target};
+use everturn_core::{
+    SessionId, TenantId,
+    submission::{OnBusy, Submission},
+};
+use everturn_engine::{Agent, Engine, SessionUpdate, Started, SubmissionKey, Submit, SubmitError, Target};
 use everturn_http::{BodyLimits, Caller, Keys, Scope, event_stream, identify, parse_json, read_body, submission_key};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -32,8 +35,6 @@ use crate::{
 
 /// How many sessions a page has.
 const PAGE: usize = 100;
-/// After so long a silence a comment keeps the connection open.
-const SILENCE: Duration = Duration::from_secs(15);
 
 /// What the routes need.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct Aap {
     pub keys: Arc<Keys>,
     /// Bounds on requests.
     pub limits: BodyLimits,
+    /// After so long a silence a comment keeps the connection open.
+    pub silence: Duration,
 }
 
 /// The routes of version 1, to be mounted at the root and under `/aap/v1`.
@@ -92,14 +95,13 @@ async fn create(State(aap): State<Aap>, headers: HeaderMap, body: Body) -> Resul
     let Object(request): Object<CreateIn> = parse_json(&body, aap.limits)?;
     let key = submission_key(&headers, "PUT /session", &body)?;
     let name = request.agent.name.clone().ok_or_else(|| ApiError::bad_request("agent.name is missing"))?;
-    let Some(agent) = aap.engine.agents().get(&name) else {
-        let names = aap.engine.agents().names().join(", ");
-        return Err(ApiError::bad_request(format!("there is no agent {name:?}; there are: {names}")));
-    };
-    let mode = request::mode(request.stream.as_deref(), agent)?;
-    let submission = request::seed(request.messages, agent)?;
+    let agent = aap.engine.agent_for_new(&caller.tenant, &name).await;
+    let agent = agent.map_err(|error| ApiError::submit(error, None))?;
+    let mode = request::mode(request.stream.as_deref(), &agent)?;
+    let submission = request::seed(request.messages, &agent)?;
     let update = request::update(request.agent, request.tools)?;
-    let submit = Submit { tenant: caller.tenant, target: Target::New { agent: name }, update, submission, key };
+    let target = Target::New { agent: name };
+    let submit = submit(caller.tenant, target, update, submission, key);
     let started = aap.engine.submit(submit).await.map_err(|error| ApiError::submit(error, None))?;
     aap.answer(&started, mode, Created::Yes).await
 }
@@ -125,7 +127,7 @@ async fn turn(
     let submission: Submission = request::turn(request.messages, &agent)?;
     let update = request::update(overrides, request.tools)?;
     let target = Target::Existing(session.clone());
-    let submit = Submit { tenant: caller.tenant, target, update, submission, key };
+    let submit = submit(caller.tenant, target, update, submission, key);
     let started = aap.engine.submit(submit).await.map_err(|error| ApiError::submit(error, Some(&session)))?;
     aap.answer(&started, mode, Created::No).await
 }
@@ -147,10 +149,15 @@ async fn show(
     let record = aap.engine.session(&caller.tenant, &session).await?;
     let record = record.ok_or_else(|| ApiError::no_session(session.as_str()))?;
     // A session outlives its agent's configuration.
-    let declared = aap.engine.agents().get(&record.config.agent).map(|agent| agent.capabilities).unwrap_or_default();
+    let agent = aap.engine.agent_of_session(&caller.tenant, &record.config.agent).await.ok();
+    let declared = agent.as_ref().map(|agent| agent.capabilities).unwrap_or_default();
     let wanted = Wanted::new(query.history.as_deref(), declared)?;
     let history = if wanted.any() { aap.engine.history(&caller.tenant, &session).await? } else { Default::default() };
-    Ok(Json(SessionOut::new(&record, &history, wanted)).into_response())
+    let enabled = agent.map_or_else(
+        || record.config.tools.clone(),
+        |agent| agent.enabled(&record.config, aap.engine.tools()),
+    );
+    Ok(Json(SessionOut::new(&record, &enabled, &history, wanted)).into_response())
 }
 
 async fn delete(
@@ -160,9 +167,21 @@ async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let caller = aap.caller(&headers, Scope::Chat)?;
     let session = session_id(path)?;
-    let deleted = aap.engine.delete(&caller.tenant, &session).await;
+    let key = submission_key(&headers, &format!("DELETE /session/{session}"), b"")?;
+    let deleted = aap.engine.delete(&caller.tenant, &session, key).await;
     deleted.map_err(|error| ApiError::delete(error, &session))?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// In this protocol a message takes the place of a turn that waits, and is refused while one runs.
+fn submit(
+    tenant: TenantId,
+    target: Target,
+    update: SessionUpdate,
+    submission: Submission,
+    key: Option<SubmissionKey>,
+) -> Submit {
+    Submit { tenant, target, update, submission, reply: None, on_busy: OnBusy::Supersede, key }
 }
 
 /// A text that cannot be an id, or is no text at all, is the id of no session.
@@ -189,16 +208,19 @@ impl Aap {
         let record = self.engine.session(&caller.tenant, session).await?;
         let record = record.ok_or_else(|| ApiError::no_session(session.as_str()))?;
         let name = &record.config.agent;
-        self.engine.agents().get(name).cloned().ok_or_else(|| {
-            ApiError::bad_request(format!("the session's agent {name:?} is not configured on this server any more"))
-        })
+        match self.engine.agent_of_session(&caller.tenant, name).await {
+            Ok(agent) => Ok(agent),
+            Err(SubmitError::UnknownAgent { .. }) => Err(ApiError::bad_request(format!(
+                "the session's agent {name:?} is not configured on this server any more"
+            ))),
+            Err(error) => Err(ApiError::submit(error, Some(session))),
+        }
     }
 
     async fn answer(&self, started: &Started, mode: Mode, created: Created) -> Result<Response, ApiError> {
-        let keep_alive = Bytes::from_static(b": keep-alive\n\n");
         Ok(match mode {
-            Mode::Delta => event_stream(self.engine.read_leg(started, &projection::DELTA), keep_alive, SILENCE),
-            Mode::Message => event_stream(self.engine.read_leg(started, &projection::MESSAGE), keep_alive, SILENCE),
+            Mode::Delta => event_stream(self.engine.read_leg(started, &projection::DELTA), self.silence),
+            Mode::Message => event_stream(self.engine.read_leg(started, &projection::MESSAGE), self.silence),
             Mode::None => {
                 let mut answer = LegAnswer::default();
                 self.engine.leg_events(started).each(|_, event| answer.take(event)).await?;

@@ -75,7 +75,12 @@ struct HistoryOut<'a> {
 
 impl<'a> SessionOut<'a> {
     /// The session with the wanted history; secrets are not shown.
-    pub(crate) fn new(session: &'a SessionRecord, history: &'a History, wanted: Wanted) -> Self {
+    pub(crate) fn new(
+        session: &'a SessionRecord,
+        enabled: &'a [ToolRef],
+        history: &'a History,
+        wanted: Wanted,
+    ) -> Self {
         let config = &session.config;
         let shown = |value: &'a OptionValue| match value {
             OptionValue::Plain(value) => value.as_str(),
@@ -85,7 +90,7 @@ impl<'a> SessionOut<'a> {
         let messages = |messages: &'a [Message]| messages.iter().map(MessageOut::from).collect::<Vec<_>>();
         Self {
             session_id: session.id.as_str(),
-            agent: AgentOut { name: &config.agent, tools: &config.tools, options },
+            agent: AgentOut { name: &config.agent, tools: enabled, options },
             tools: config.client_tools.iter().map(ToolOut::from).collect(),
             history: wanted.any().then(|| HistoryOut {
                 compacted: wanted.compacted.then(|| messages(&history.compacted)),

@@ -45,9 +45,16 @@ pub enum OptionValue {
 pub struct SessionConfig {
     /// Name of the agent.
     pub agent: String,
-    /// The exposed server-side tools that are enabled.
+    /// The exposed server-side tools that are enabled; where `agent_tools` is set, those whose trust differs from what
+    /// the agent says.
     #[serde(default)]
     pub tools: Vec<ToolRef>,
+    /// Whether all of the agent's tools are enabled, whichever they are when a turn runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agent_tools: bool,
+    /// Whether it is given a name for people after its first exchange.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub titled: bool,
     /// The application's own tools.
     #[serde(default)]
     pub client_tools: Vec<ToolSpec>,

@@ -93,7 +93,7 @@ impl Builder {
                 // A second call of the same name could not be told from the first.
                 Block::ToolUse(call) => self.seen.insert(call.id.clone()),
                 Block::Text(text) => !text.is_empty(),
-                Block::Thinking { .. } | Block::Image { .. } => true,
+                Block::Thinking { .. } | Block::Image { .. } | Block::Document { .. } => true,
             });
         }
         if !speaks(&content) {
@@ -171,7 +171,7 @@ fn estimate_message(message: &Message) -> u64 {
     let of = |block: &Block| match block {
         Block::Text(text) | Block::Thinking { text, .. } => estimate_text(text),
         Block::ToolUse(call) => PER_MESSAGE + estimate_text(&call.name) + estimate_text(call.input.as_str()),
-        Block::Image { .. } => PER_IMAGE,
+        Block::Image { .. } | Block::Document { .. } => PER_IMAGE,
     };
     PER_MESSAGE
         + match content {

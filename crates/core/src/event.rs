@@ -6,7 +6,9 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, CallRoute, Content, EffectClass, EffectId, Message, ToolUse, WaitingCall};
+use crate::{
+    ArtifactId, CallId, CallRoute, Content, EffectClass, EffectId, FormId, Json, Message, Timestamp, ToolUse, Wait,
+};
 
 /// One entry of a turn's log. `segment.rs` gives each kind its stored number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,11 +59,19 @@ pub enum Event {
         effect_id: EffectId,
         /// Whether an attempt whose outcome is unknown may be repeated.
         effect: EffectClass,
+        /// The tool.
+        tool: String,
+        /// A name of the tool for people.
+        label: String,
+        /// The step that made the call.
+        step: u32,
     },
     /// A call was resolved by the server: it ran, failed, was denied, refused, skipped, or its outcome is unknown.
     ToolFinished {
         /// The call.
         call_id: CallId,
+        /// The tool.
+        tool: String,
         /// What the model is told.
         content: Content,
         /// Whether that is a failure.
@@ -69,15 +79,34 @@ pub enum Event {
         /// How long the tool ran.
         duration_ms: u64,
     },
-    /// The turn rests until somebody answers these calls.
-    Waiting {
-        /// What it waits for, in call order; never empty.
-        calls: Vec<WaitingCall>,
+    /// A call of a timer tool was begun: it resolves when the time has come.
+    TimerSet {
+        /// The call.
+        call_id: CallId,
+        /// When it was set.
+        from: Timestamp,
+        /// When it elapses.
+        wake_at: Timestamp,
     },
-    /// Every waiting call was answered; the turn goes on. Begins a new leg.
+    /// A person is asked: for what a tool wants to know, or whether a tool may run.
+    FormOpened(FormOpened),
+    /// The turn rests until somebody answers, or the time has come.
+    Waiting(Wait),
+    /// Waiting calls were answered, or a pause is over; the turn goes on. Begins a new leg.
     Resumed {
         /// The answers.
         answers: Vec<Answer>,
+    },
+    /// A model begins to write an artifact, or a new version of one.
+    ArtifactStarted(ArtifactStarted),
+    /// A piece of an artifact's content.
+    ArtifactDelta(ArtifactDelta),
+    /// A version of an artifact is complete, and kept.
+    ArtifactFinished(ArtifactRef),
+    /// Retention has taken events away that are of no importance to the outcome. Counts as that many events.
+    Dropped {
+        /// How many; never zero.
+        count: u32,
     },
     /// What the model is given of older history was replaced by a summary.
     HistoryCompacted(Compaction),
@@ -113,6 +142,93 @@ pub struct StepFinished {
     pub finish: Finish,
     /// What the call used.
     pub usage: Usage,
+    /// Whether retention has dropped the deltas, so that this is the only place that has the text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deltas_dropped: bool,
+}
+
+/// See [`Event::FormOpened`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormOpened {
+    /// Names the form.
+    pub form_id: FormId,
+    /// The call that waits for it.
+    pub call_id: CallId,
+    /// What kind of form.
+    pub kind: FormKind,
+    /// What is asked.
+    pub title: String,
+    /// More words about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// JSON Schema of the answer.
+    pub schema: Json,
+    /// When it counts as not answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Kinds of forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FormKind {
+    /// The agent needs to know more.
+    Clarify,
+    /// Something outside must be connected.
+    Integration,
+    /// Somebody must sign.
+    Signature,
+    /// Somebody must allow.
+    Approval,
+}
+
+impl FormKind {
+    /// The kind as it is written everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Clarify => "clarify",
+            Self::Integration => "integration",
+            Self::Signature => "signature",
+            Self::Approval => "approval",
+        }
+    }
+}
+
+/// See [`Event::ArtifactStarted`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArtifactStarted {
+    /// The artifact.
+    pub id: ArtifactId,
+    /// From 1.
+    pub version: u32,
+    /// What kind of artifact, for people and programs that show it.
+    pub artifact_type: String,
+    /// Its name for people.
+    pub title: String,
+}
+
+/// See [`Event::ArtifactDelta`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArtifactDelta {
+    /// The artifact.
+    pub id: ArtifactId,
+    /// Counts from 0 within the version.
+    pub index: u32,
+    /// The piece.
+    pub text: String,
+}
+
+/// A version of an artifact that is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArtifactRef {
+    /// The artifact.
+    pub id: ArtifactId,
+    /// From 1.
+    pub version: u32,
+    /// Its name for people.
+    pub title: String,
+    /// Media type of its content.
+    pub content_type: String,
 }
 
 /// Why a model call ended.
@@ -175,13 +291,34 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// A person answered a form.
+    Form {
+        /// The call.
+        call_id: CallId,
+        /// The answer, valid by the form's schema.
+        value: Json,
+    },
+    /// Nobody answered in time.
+    Expired {
+        /// The call.
+        call_id: CallId,
+    },
+    /// A timer's time has come.
+    Elapsed {
+        /// The call.
+        call_id: CallId,
+    },
 }
 
 impl Answer {
     /// The call that it answers.
     pub fn call_id(&self) -> &CallId {
         match self {
-            Self::Result { call_id, .. } | Self::Permission { call_id, .. } => call_id,
+            Self::Result { call_id, .. }
+            | Self::Permission { call_id, .. }
+            | Self::Form { call_id, .. }
+            | Self::Expired { call_id }
+            | Self::Elapsed { call_id } => call_id,
         }
     }
 }
@@ -204,6 +341,12 @@ pub struct TurnEnded {
     pub outcome: Outcome,
     /// All that the turn used.
     pub usage: Usage,
+    /// The text of the turn's last message: the answer, or what there was of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub response: String,
+    /// The artifacts that it made or changed, each in its last version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<ArtifactRef>,
 }
 
 /// How a turn ended.

@@ -1,8 +1,8 @@
 //! What a turn's log folds to.
 
 use crate::{
-    Answer, CallId, CallRoute, Compaction, Content, EffectClass, EffectId, Event, Finish, Message, ToolUse, TurnEnded,
-    Usage, WaitingCall,
+    Answer, ArtifactRef, CallId, CallRoute, Compaction, Content, EffectClass, EffectId, Event, Finish, FormOpened,
+    Message, Outcome, Timestamp, ToolUse, TurnEnded, Usage, Wait,
 };
 
 /// The state of one turn, as its log tells it. The engine runs on this, recovery rebuilds it, tests compare it.
@@ -30,6 +30,10 @@ pub struct TurnState {
     pub calls: Vec<CallState>,
     /// The last compaction that this turn made.
     pub compaction: Option<Compaction>,
+    /// The text of the last finished step.
+    pub response: String,
+    /// The artifacts that it made or changed, each in its last version.
+    pub artifacts: Vec<ArtifactRef>,
     settled: Vec<Message>,
 }
 
@@ -41,8 +45,8 @@ pub enum Phase {
     New,
     /// Somebody must work on it.
     Running,
-    /// It rests until these calls are answered.
-    Waiting(Vec<WaitingCall>),
+    /// It rests.
+    Waiting(Wait),
     /// It is over.
     Ended(TurnEnded),
 }
@@ -58,6 +62,8 @@ pub struct StepState {
     pub calls: Vec<(ToolUse, CallRoute)>,
     /// Failed attempts before this one.
     pub attempts: u32,
+    /// Whether the turn has rested before the next attempt, which is to be made without further ado.
+    pub paused: bool,
 }
 
 /// A call of the last finished step.
@@ -69,12 +75,27 @@ pub struct CallState {
     pub route: CallRoute,
     /// Set once the server meant to run it.
     pub intent: Option<(EffectId, EffectClass)>,
+    /// The form that a person was asked to answer.
+    pub form: Option<FormOpened>,
+    /// Set once the call is a running timer.
+    pub timer: Option<Timer>,
     /// What a person decided, for calls that need permission.
     pub granted: Option<bool>,
     /// Why it was denied, in the person's words.
     pub denial: Option<String>,
     /// The result, as history shows it.
     pub result: Option<Message>,
+}
+
+/// A call that time resolves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timer {
+    /// When it was set.
+    pub from: Timestamp,
+    /// When it elapses.
+    pub wake_at: Timestamp,
+    /// Whether it has.
+    pub elapsed: bool,
 }
 
 impl TurnState {
@@ -96,7 +117,7 @@ impl TurnState {
             Event::TextDelta(text) => self.text_delta(seq, text),
             Event::ThinkingDelta(text) => self.thinking_delta(seq, text),
             Event::ToolCalled { call, route } => {
-                self.step.get_or_insert_default().calls.push((call.clone(), route.clone()));
+                self.answering().calls.push((call.clone(), route.clone()));
             }
             Event::StepRestarted { attempt, usage, .. } => {
                 self.usage += *usage;
@@ -105,6 +126,7 @@ impl TurnState {
             Event::StepFinished(finished) => {
                 self.usage += finished.usage;
                 self.finish = Some(finished.finish);
+                self.response = finished.content.text();
                 let step = self.step.take().unwrap_or_default();
                 if !finished.content.is_empty() {
                     self.settled.push(Message::Assistant { content: finished.content.clone() });
@@ -112,7 +134,7 @@ impl TurnState {
                 self.calls = step.calls.into_iter().map(CallState::new).collect();
             }
             Event::ModelChanged { model, .. } => self.model.clone_from(model),
-            Event::ToolIntended { call_id, effect_id, effect } => {
+            Event::ToolIntended { call_id, effect_id, effect, .. } => {
                 if let Some(call) = self.call_mut(call_id) {
                     call.intent = Some((effect_id.clone(), *effect));
                 }
@@ -120,7 +142,22 @@ impl TurnState {
             Event::ToolFinished { call_id, content, is_error, .. } => {
                 self.resolve(call_id, content.clone(), *is_error);
             }
-            Event::Waiting { calls } => self.phase = Phase::Waiting(calls.clone()),
+            Event::TimerSet { call_id, from, wake_at } => {
+                if let Some(call) = self.call_mut(call_id) {
+                    call.timer = Some(Timer { from: *from, wake_at: *wake_at, elapsed: false });
+                }
+            }
+            Event::FormOpened(form) => {
+                if let Some(call) = self.call_mut(&form.call_id) {
+                    call.form = Some(form.clone());
+                }
+            }
+            Event::Waiting(wait) => {
+                self.phase = Phase::Waiting(wait.clone());
+                if let Some(step) = &mut self.step {
+                    step.paused = true;
+                }
+            }
             Event::Resumed { answers } => {
                 self.phase = Phase::Running;
                 self.leg_start = seq;
@@ -130,25 +167,38 @@ impl TurnState {
                 self.usage += compaction.usage;
                 self.compaction = Some(compaction.clone());
             }
+            Event::ArtifactFinished(artifact) => {
+                self.artifacts.retain(|other| other.id != artifact.id);
+                self.artifacts.push(artifact.clone());
+            }
             Event::TurnEnded(ended) => {
                 self.step = None;
                 self.settle();
                 self.phase = Phase::Ended(ended.clone());
             }
+            // Narrative, but the model has begun to answer.
+            Event::ArtifactStarted(_) | Event::ArtifactDelta(_) => self.step.iter_mut().for_each(StepState::unpause),
             Event::Unknown { .. } => {}
+            // Counts as the events that it stands for.
+            Event::Dropped { count } => self.head = seq + u64::from(count.saturating_sub(1)),
         }
+    }
+
+    /// The end of the turn, if it ends now like this.
+    pub fn ended(&self, outcome: Outcome) -> TurnEnded {
+        TurnEnded { outcome, usage: self.usage, response: self.response.clone(), artifacts: self.artifacts.clone() }
     }
 
     /// As [`Self::apply`] with [`Event::TextDelta`], without making one.
     pub fn text_delta(&mut self, seq: u64, text: &str) {
         self.head = seq;
-        self.step.get_or_insert_default().text.push_str(text);
+        self.answering().text.push_str(text);
     }
 
     /// As [`Self::apply`] with [`Event::ThinkingDelta`], without making one.
     pub fn thinking_delta(&mut self, seq: u64, text: &str) {
         self.head = seq;
-        self.step.get_or_insert_default().thinking.push_str(text);
+        self.answering().thinking.push_str(text);
     }
 
     /// What the turn has added to history: its input, then what was said and done. Results stand in the order of
@@ -162,6 +212,13 @@ impl TurnState {
     /// The calls that nobody has resolved, in call order.
     pub fn open_calls(&self) -> impl Iterator<Item = &CallState> {
         self.calls.iter().filter(|call| call.result.is_none())
+    }
+
+    /// The step under way, which has begun to answer.
+    fn answering(&mut self) -> &mut StepState {
+        let step = self.step.get_or_insert_default();
+        step.unpause();
+        step
     }
 
     fn call_mut(&mut self, id: &CallId) -> Option<&mut CallState> {
@@ -183,6 +240,27 @@ impl TurnState {
                     state.denial.clone_from(reason);
                 }
             }
+            Answer::Form { call_id, value } => {
+                self.resolve(call_id, Content::Text(value.as_str().to_owned()), false);
+            }
+            Answer::Expired { call_id } => self.expire(call_id),
+            Answer::Elapsed { call_id } => {
+                if let Some(timer) = self.call_mut(call_id).and_then(|state| state.timer.as_mut()) {
+                    timer.elapsed = true;
+                }
+            }
+        }
+    }
+
+    /// Nobody has answered in time.
+    fn expire(&mut self, id: &CallId) {
+        let Some(state) = self.call_mut(id) else { return };
+        if state.route == CallRoute::Permission {
+            state.granted = Some(false);
+            state.denial = Some("nobody answered in time".to_owned());
+        } else {
+            let text = "The form was not answered in time; it cannot be answered any more".to_owned();
+            self.resolve(id, Content::Text(text), true);
         }
     }
 
@@ -192,6 +270,11 @@ impl TurnState {
 }
 
 impl StepState {
+    /// The next attempt has begun: another one must make it void first.
+    fn unpause(&mut self) {
+        self.paused = false;
+    }
+
     /// The answer so far, as a message's content.
     pub fn content(&self) -> Content {
         let calls = self.calls.iter().map(|(call, _)| call.clone()).collect();
@@ -201,6 +284,6 @@ impl StepState {
 
 impl CallState {
     fn new((call, route): (ToolUse, CallRoute)) -> Self {
-        Self { call, route, intent: None, granted: None, denial: None, result: None }
+        Self { call, route, intent: None, form: None, timer: None, granted: None, denial: None, result: None }
     }
 }

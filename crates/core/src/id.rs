@@ -120,6 +120,36 @@ id!(
     "eff_"
 );
 
+id!(
+    /// A form that a person is asked to answer.
+    FormId,
+    "form_"
+);
+id!(
+    /// Something that an agent has written for people to keep.
+    ArtifactId,
+    "art_"
+);
+id!(
+    /// Something that a person has given the agent to read.
+    DocumentId,
+    "doc_"
+);
+
+impl FormId {
+    /// The form that a call opens: a call opens one at most, so the one name gives the other.
+    pub fn of_call(call: &CallId) -> Self {
+        Self(format!("form_{}", call.suffix()).into())
+    }
+}
+
+impl ArtifactId {
+    /// The artifact that a call creates: one at most.
+    pub fn of_call(call: &CallId) -> Self {
+        Self(format!("art_{}", call.suffix()).into())
+    }
+}
+
 impl TenantId {
     /// The tenant of a server that runs without keys.
     pub fn local() -> Self {
@@ -144,6 +174,11 @@ impl CallId {
     /// An id that came from outside.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
+    }
+
+    /// What tells a minted id from others.
+    fn suffix(&self) -> &str {
+        self.0.strip_prefix("call_").unwrap_or(&self.0)
     }
 
     /// The id as text.

@@ -18,14 +18,17 @@ pub mod submission;
 mod time;
 
 pub use agent::{OptionSpec, OptionValue, SessionConfig, ToolRef, ToolSpec};
-pub use call::{CallRoute, EffectClass, ToolUse, WaitingCall, WaitingFor};
+pub use call::{CallRoute, EffectClass, ToolUse, Wait, WaitingCall, WaitingFor, Wake};
 pub use event::{
-    Answer, CancelReason, Compaction, Event, FailureCode, Finish, Outcome, StepFinished, TurnEnded, TurnStarted, Usage,
+    Answer, ArtifactDelta, ArtifactRef, ArtifactStarted, CancelReason, Compaction, Event, FailureCode, Finish, FormKind,
+    FormOpened, Outcome, StepFinished, TurnEnded, TurnStarted, Usage,
 };
-pub use fold::{CallState, Phase, StepState, TurnState};
-pub use id::{CallId, CommandId, EffectId, IdError, SessionId, TenantId, TurnId};
+pub use fold::{CallState, Phase, StepState, Timer, TurnState};
+pub use id::{
+    ArtifactId, CallId, CommandId, DocumentId, EffectId, FormId, IdError, SessionId, TenantId, TurnId,
+};
 pub use json::Json;
 pub use message::{Block, Content, Message, Role};
 pub use plan::{Next, Resolution, next};
-pub use segment::{CorruptSegment, Kind, RawEvent, Segment, SegmentBuilder};
+pub use segment::{ArtifactPiece, CorruptSegment, Kind, RawEvent, Segment, SegmentBuilder};
 pub use time::Timestamp;

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, ToolUse};
+use crate::{CallId, DocumentId, ToolUse};
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +81,14 @@ pub enum Block {
         /// Where it is.
         url: String,
     },
+    /// A document that was uploaded. Its content is looked up when a model is called, so that what was deleted since is
+    /// not there any more.
+    Document {
+        /// The document.
+        id: DocumentId,
+        /// Its name.
+        name: String,
+    },
 }
 
 impl Message {
@@ -117,7 +125,7 @@ impl Message {
         };
         blocks.iter().filter_map(|block| match block {
             Block::ToolUse(tool_use) => Some(tool_use),
-            Block::Text(_) | Block::Thinking { .. } | Block::Image { .. } => None,
+            Block::Text(_) | Block::Thinking { .. } | Block::Image { .. } | Block::Document { .. } => None,
         })
     }
 }
@@ -139,7 +147,7 @@ impl Content {
                 .iter()
                 .filter_map(|block| match block {
                     Block::Text(text) => Some(text.as_str()),
-                    Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } => None,
+                    Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } | Block::Document { .. } => None,
                 })
                 .collect(),
         }

@@ -1,8 +1,8 @@
 //! What a turn does next, from its state alone. So a turn that a crash interrupted goes on like one that was not.
 
 use crate::{
-    CallId, CallRoute, CallState, EffectClass, EffectId, FailureCode, Finish, Outcome, Phase, TurnState, WaitingCall,
-    WaitingFor,
+    CallId, CallRoute, CallState, EffectClass, EffectId, FailureCode, Finish, Outcome, Phase, TurnState, Wait,
+    WaitingCall, WaitingFor,
 };
 
 /// What a turn does next.
@@ -14,10 +14,14 @@ pub enum Next {
     Step,
     /// A model call that a crash interrupted, once more.
     RestartStep,
+    /// A model call that the turn has paused before, once more.
+    RetryStep,
     /// Resolve these calls, all at once.
     Resolve(Vec<Resolution>),
-    /// Wait for these calls.
-    Wait(Vec<WaitingCall>),
+    /// Ask a person, for each of these calls.
+    OpenForms(Vec<CallId>),
+    /// Rest.
+    Wait(Wait),
     /// End like this.
     End(Outcome),
 }
@@ -34,6 +38,11 @@ pub enum Resolution {
         /// Whether a person allowed it, as opposed to the session's settings.
         permitted: bool,
     },
+    /// A timer's time has come: tell the model.
+    Elapsed {
+        /// Which call.
+        call_id: CallId,
+    },
     /// Tell the model this; nothing runs.
     Tell {
         /// Which call.
@@ -49,8 +58,8 @@ pub fn next(state: &TurnState, max_steps: u32) -> Next {
         Phase::New | Phase::Waiting(_) | Phase::Ended(_) => return Next::Rest,
         Phase::Running => {}
     }
-    if state.step.is_some() {
-        return Next::RestartStep;
+    if let Some(step) = &state.step {
+        return if step.paused { Next::RetryStep } else { Next::RestartStep };
     }
     let cut_short = match state.finish {
         Some(Finish::MaxTokens) => Some(Outcome::MaxTokens),
@@ -70,8 +79,12 @@ pub fn next(state: &TurnState, max_steps: u32) -> Next {
         return Next::End(outcome);
     }
     let waiting: Vec<_> = state.open_calls().filter_map(waiting_call).collect();
+    let unasked: Vec<_> = state.open_calls().filter(|call| wants_form(call)).map(|call| call.call.id.clone()).collect();
+    if !unasked.is_empty() {
+        return Next::OpenForms(unasked);
+    }
     if !waiting.is_empty() {
-        return Next::Wait(waiting);
+        return Next::Wait(Wait::of(waiting));
     }
     if state.finish.is_some() && state.calls.is_empty() {
         return Next::End(Outcome::Completed);
@@ -93,6 +106,9 @@ fn resolution(state: &CallState, cut_short: bool) -> Option<Resolution> {
     if cut_short {
         return Some(Resolution::Tell { call_id, text: "Tool call not run: the answer was cut short".to_owned() });
     }
+    if let Some(timer) = &state.timer {
+        return timer.elapsed.then_some(Resolution::Elapsed { call_id });
+    }
     let permitted = match (&state.route, state.granted) {
         (CallRoute::Inline, _) => false,
         (CallRoute::Permission, Some(true)) => true,
@@ -106,7 +122,7 @@ fn resolution(state: &CallState, cut_short: bool) -> Option<Resolution> {
         (CallRoute::Refused { reason }, _) => {
             return Some(Resolution::Tell { call_id, text: reason.clone() });
         }
-        (CallRoute::Permission, None) | (CallRoute::Client, _) => return None,
+        (CallRoute::Permission, None) | (CallRoute::Client | CallRoute::Form, _) => return None,
     };
     Some(match &state.intent {
         None => Resolution::Run { call_id, repeat: None, permitted },
@@ -122,11 +138,24 @@ fn resolution(state: &CallState, cut_short: bool) -> Option<Resolution> {
     })
 }
 
-fn waiting_call(state: &CallState) -> Option<WaitingCall> {
-    let waiting_for = match state.route {
-        CallRoute::Client => WaitingFor::Result,
-        CallRoute::Permission => WaitingFor::Permission,
-        CallRoute::Inline | CallRoute::Refused { .. } => return None,
+/// Whether a person must be asked who was not asked yet.
+fn wants_form(state: &CallState) -> bool {
+    let asks = match state.route {
+        CallRoute::Form => true,
+        CallRoute::Permission => state.granted.is_none(),
+        CallRoute::Client | CallRoute::Inline | CallRoute::Refused { .. } => false,
     };
-    Some(WaitingCall { id: state.call.id.clone(), name: state.call.name.clone(), waiting_for })
+    asks && state.form.is_none()
+}
+
+fn waiting_call(state: &CallState) -> Option<WaitingCall> {
+    let expires_at = state.form.as_ref().and_then(|form| form.expires_at);
+    let (waiting_for, until) = match (&state.route, &state.timer) {
+        (_, Some(timer)) => (WaitingFor::Timer, Some(timer.wake_at)),
+        (CallRoute::Client, None) => (WaitingFor::Result, None),
+        (CallRoute::Permission, None) => (WaitingFor::Permission, expires_at),
+        (CallRoute::Form, None) => (WaitingFor::Form, expires_at),
+        (CallRoute::Inline | CallRoute::Refused { .. }, None) => return None,
+    };
+    Some(WaitingCall { id: state.call.id.clone(), name: state.call.name.clone(), waiting_for, until })
 }

@@ -11,14 +11,22 @@
 //! payload  bytes   UTF-8 text for deltas, JSON for the rest
 //! ```
 //!
+//! Each event has the next seq, but for those of kind [`Kind::DROPPED`]: one of them stands for as many events as it
+//! says, and the count of a segment counts them all.
+//!
 //! The seq of the first event is kept beside the bytes. Compatibility: kinds are never reused, a reader keeps events
 //! of kinds that it does not know, and fields are only ever added to payloads, with a default. A layout that old
 //! readers cannot take gets a new version byte.
 
+mod forms;
+
+use std::borrow::Cow;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Answer, CallId, CallRoute, Content, EffectClass, EffectId, Event, Timestamp, ToolUse, Usage, WaitingCall};
+use self::forms::DroppedForm;
+use crate::Timestamp;
 
 const VERSION: u8 = 1;
 
@@ -56,6 +64,18 @@ impl Kind {
     pub const HISTORY_COMPACTED: Self = Self(13);
     /// [`Event::TurnEnded`].
     pub const TURN_ENDED: Self = Self(14);
+    /// [`Event::TimerSet`].
+    pub const TIMER_SET: Self = Self(15);
+    /// [`Event::FormOpened`].
+    pub const FORM_OPENED: Self = Self(16);
+    /// [`Event::ArtifactStarted`].
+    pub const ARTIFACT_STARTED: Self = Self(17);
+    /// [`Event::ArtifactDelta`].
+    pub const ARTIFACT_DELTA: Self = Self(18);
+    /// [`Event::ArtifactFinished`].
+    pub const ARTIFACT_FINISHED: Self = Self(19);
+    /// [`Event::Dropped`].
+    pub const DROPPED: Self = Self(20);
 }
 
 /// Bytes that are not a segment.
@@ -152,8 +172,12 @@ impl<'a> Events<'a> {
         let payload = self.segment.bytes.get(self.offset..end).ok_or_else(|| self.corrupt("cut short"))?;
         let seq = self.segment.first_seq + u64::from(self.index);
         let event = RawEvent { seq, kind: Kind(kind), at: Timestamp(self.at), payload, offset: self.offset };
+        let stands_for = event.stands_for()?;
+        if stands_for == 0 || stands_for > self.segment.count - self.index {
+            return Err(self.corrupt("more events than the segment has"));
+        }
         self.offset = end;
-        self.index += 1;
+        self.index += stands_for;
         Ok(event)
     }
 }
@@ -191,6 +215,21 @@ impl<'a> RawEvent<'a> {
         CorruptSegment { what: what.to_string(), offset: self.offset }
     }
 
+    /// How many events it counts as. More than one only where retention has dropped some.
+    pub fn stands_for(&self) -> Result<u32, CorruptSegment> {
+        if self.kind == Kind::DROPPED { self.json().map(|DroppedForm { count }| count) } else { Ok(1) }
+    }
+
+    /// Seq of the last event that it counts as.
+    pub fn last_seq(&self) -> u64 {
+        self.seq + u64::from(self.stands_for().unwrap_or(1).saturating_sub(1))
+    }
+
+    /// The payload of an artifact's delta, without copying more than its escapes.
+    pub fn artifact_delta(&self) -> Result<ArtifactPiece<'a>, CorruptSegment> {
+        serde_json::from_slice(self.payload).map_err(|error| self.corrupt(error))
+    }
+
     /// The text of a delta, without copying it.
     pub fn text(&self) -> Result<&'a str, CorruptSegment> {
         std::str::from_utf8(self.payload).map_err(|error| self.corrupt(error))
@@ -199,87 +238,19 @@ impl<'a> RawEvent<'a> {
     fn json<T: DeserializeOwned>(&self) -> Result<T, CorruptSegment> {
         serde_json::from_slice(self.payload).map_err(|error| self.corrupt(error))
     }
-
-    /// The event, as a value of its own.
-    pub fn decode(&self) -> Result<Event, CorruptSegment> {
-        Ok(match self.kind {
-            Kind::TURN_STARTED => Event::TurnStarted(self.json()?),
-            Kind::STEP_STARTED => {
-                let StepStartedForm { step, model } = self.json()?;
-                Event::StepStarted { step, model }
-            }
-            Kind::TEXT_DELTA => Event::TextDelta(self.text()?.to_owned()),
-            Kind::THINKING_DELTA => Event::ThinkingDelta(self.text()?.to_owned()),
-            Kind::TOOL_CALLED => {
-                let ToolCalledForm { call, route } = self.json()?;
-                Event::ToolCalled { call, route }
-            }
-            Kind::STEP_FINISHED => Event::StepFinished(self.json()?),
-            Kind::STEP_RESTARTED => {
-                let StepRestartedForm { reason, attempt, usage } = self.json()?;
-                Event::StepRestarted { reason, attempt, usage }
-            }
-            Kind::MODEL_CHANGED => {
-                let ModelChangedForm { model, reason } = self.json()?;
-                Event::ModelChanged { model, reason }
-            }
-            Kind::TOOL_INTENDED => {
-                let ToolIntendedForm { call_id, effect_id, effect } = self.json()?;
-                Event::ToolIntended { call_id, effect_id, effect }
-            }
-            Kind::TOOL_FINISHED => {
-                let ToolFinishedForm { call_id, content, is_error, duration_ms } = self.json()?;
-                Event::ToolFinished { call_id, content, is_error, duration_ms }
-            }
-            Kind::WAITING => Event::Waiting { calls: self.json()? },
-            Kind::RESUMED => Event::Resumed { answers: self.json()? },
-            Kind::HISTORY_COMPACTED => Event::HistoryCompacted(self.json()?),
-            Kind::TURN_ENDED => Event::TurnEnded(self.json()?),
-            Kind(kind) => Event::Unknown { kind, payload: Bytes::copy_from_slice(self.payload) },
-        })
-    }
 }
 
-#[derive(Serialize, Deserialize)]
-struct StepStartedForm<S = String> {
-    step: u32,
-    model: S,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ToolCalledForm<C = ToolUse, R = CallRoute> {
-    call: C,
-    route: R,
-}
-
-#[derive(Serialize, Deserialize)]
-struct StepRestartedForm<S = String> {
-    reason: S,
-    attempt: u32,
-    usage: Usage,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ModelChangedForm<S = String> {
-    model: S,
-    reason: S,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ToolIntendedForm<I = CallId, E = EffectId> {
-    call_id: I,
-    effect_id: E,
-    effect: EffectClass,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ToolFinishedForm<I = CallId, C = Content> {
-    call_id: I,
-    content: C,
-    #[serde(default)]
-    is_error: bool,
-    #[serde(default)]
-    duration_ms: u64,
+/// A piece of an artifact, borrowed from its segment.
+#[derive(Debug, Deserialize)]
+pub struct ArtifactPiece<'a> {
+    /// The artifact.
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    /// Counts from 0 within the version.
+    pub index: u32,
+    /// The piece.
+    #[serde(borrow)]
+    pub text: Cow<'a, str>,
 }
 
 /// Gathers events into the next [`Segment`] of a turn.
@@ -310,40 +281,6 @@ impl SegmentBuilder {
     /// Size of the stored form so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
-    }
-
-    /// Adds an event. Times never go back within a segment, whatever the clock does.
-    pub fn push(&mut self, at: Timestamp, event: &Event) {
-        match event {
-            Event::TextDelta(text) => self.push_payload(Kind::TEXT_DELTA, at, text.as_bytes()),
-            Event::ThinkingDelta(text) => self.push_payload(Kind::THINKING_DELTA, at, text.as_bytes()),
-            Event::Unknown { kind, payload } => self.push_payload(Kind(*kind), at, payload),
-            Event::TurnStarted(form) => self.push_json(Kind::TURN_STARTED, at, form),
-            Event::StepStarted { step, model } => {
-                self.push_json(Kind::STEP_STARTED, at, &StepStartedForm { step: *step, model });
-            }
-            Event::ToolCalled { call, route } => self.push_json(Kind::TOOL_CALLED, at, &ToolCalledForm { call, route }),
-            Event::StepFinished(form) => self.push_json(Kind::STEP_FINISHED, at, form),
-            Event::StepRestarted { reason, attempt, usage } => {
-                let form = StepRestartedForm { reason, attempt: *attempt, usage: *usage };
-                self.push_json(Kind::STEP_RESTARTED, at, &form);
-            }
-            Event::ModelChanged { model, reason } => {
-                self.push_json(Kind::MODEL_CHANGED, at, &ModelChangedForm { model, reason });
-            }
-            Event::ToolIntended { call_id, effect_id, effect } => {
-                let form = ToolIntendedForm { call_id, effect_id, effect: *effect };
-                self.push_json(Kind::TOOL_INTENDED, at, &form);
-            }
-            Event::ToolFinished { call_id, content, is_error, duration_ms } => {
-                let form = ToolFinishedForm { call_id, content, is_error: *is_error, duration_ms: *duration_ms };
-                self.push_json(Kind::TOOL_FINISHED, at, &form);
-            }
-            Event::Waiting { calls } => self.push_json::<[WaitingCall]>(Kind::WAITING, at, calls),
-            Event::Resumed { answers } => self.push_json::<[Answer]>(Kind::RESUMED, at, answers),
-            Event::HistoryCompacted(form) => self.push_json(Kind::HISTORY_COMPACTED, at, form),
-            Event::TurnEnded(form) => self.push_json(Kind::TURN_ENDED, at, form),
-        }
     }
 
     fn push_json<T: Serialize + ?Sized>(&mut self, kind: Kind, at: Timestamp, form: &T) {

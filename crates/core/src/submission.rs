@@ -5,17 +5,31 @@
 
 use std::collections::HashSet;
 
-use crate::{
-    Answer, CallId, CancelReason, Content, Event, Message, Outcome, TurnEnded, TurnState, WaitingCall, WaitingFor,
-};
+use crate::{Answer, CallId, CancelReason, Content, Event, Message, Outcome, TurnState, Wait, WaitingFor};
 
 /// What a client submits to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submission {
     /// A message that begins a turn, with whatever history comes before it.
     Begin(Vec<Message>),
-    /// Answers to the calls that the turn waits for.
+    /// Answers to all the calls that the turn waits for.
     Answers(Vec<Answer>),
+    /// Answers to some of them; the turn does what it can with these and waits for the others.
+    SomeAnswers(Vec<Answer>),
+}
+
+/// What becomes of a message that comes while a turn is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnBusy {
+    /// A turn that waits gives way to it; while one runs it is refused.
+    #[default]
+    Supersede,
+    /// It is refused.
+    Reject,
+    /// It waits its turn.
+    Enqueue,
+    /// The turn under way is ended.
+    Interrupt,
 }
 
 /// Where a session stands.
@@ -23,10 +37,10 @@ pub enum Submission {
 pub enum SessionPhase<'a> {
     /// No turn is under way.
     Idle,
-    /// A turn runs.
+    /// A turn runs, or is about to.
     Running,
-    /// A turn waits for these calls.
-    Waiting(&'a [WaitingCall]),
+    /// A turn waits.
+    Waiting(&'a Wait),
 }
 
 /// What an accepted submission does.
@@ -38,12 +52,16 @@ pub enum Admission {
     Supersede,
     /// Takes up the waiting turn.
     Resume,
+    /// Begins a turn once those before it have ended.
+    Queue,
+    /// The turn under way must be ended first; then the submission is judged again.
+    Interrupt,
 }
 
 /// Why a submission is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// A turn runs.
+    /// A turn is under way.
     #[error("a turn is running in this session; wait until it ends, then send this again")]
     Busy,
     /// No answers at all.
@@ -61,6 +79,14 @@ pub enum Refused {
     /// A result for a tool that the server runs.
     #[error("tool call {id:?} ({name}) runs on the server: send a tool_permission for it, not a result")]
     ResultForServerTool {
+        /// The call.
+        id: CallId,
+        /// The tool.
+        name: String,
+    },
+    /// An answer to a call that only time resolves.
+    #[error("tool call {id:?} ({name}) is a timer; it needs no answer")]
+    AnswerForTimer {
         /// The call.
         id: CallId,
         /// The tool.
@@ -87,15 +113,45 @@ fn list(ids: &[CallId]) -> String {
 pub fn admit(
     phase: SessionPhase<'_>,
     submission: &Submission,
+    on_busy: OnBusy,
     answered: impl Fn(&CallId) -> bool,
 ) -> Result<Admission, Refused> {
-    let (answers, waiting) = match (phase, submission) {
-        (SessionPhase::Running, _) => return Err(Refused::Busy),
-        (_, Submission::Begin(messages)) if messages.is_empty() => return Err(Refused::Empty),
-        (SessionPhase::Idle, Submission::Begin(_)) => return Ok(Admission::Begin),
-        (SessionPhase::Waiting(_), Submission::Begin(_)) => return Ok(Admission::Supersede),
-        (SessionPhase::Idle, Submission::Answers(answers)) => (answers, [].as_slice()),
-        (SessionPhase::Waiting(waiting), Submission::Answers(answers)) => (answers, waiting),
+    match submission {
+        Submission::Begin(messages) => admit_message(phase, messages, on_busy),
+        Submission::Answers(answers) => admit_answers(phase, answers, Extent::All, answered),
+        Submission::SomeAnswers(answers) => admit_answers(phase, answers, Extent::Some, answered),
+    }
+}
+
+fn admit_message(phase: SessionPhase<'_>, messages: &[Message], on_busy: OnBusy) -> Result<Admission, Refused> {
+    match (phase, on_busy) {
+        (SessionPhase::Running, OnBusy::Supersede) => Err(Refused::Busy),
+        _ if messages.is_empty() => Err(Refused::Empty),
+        (SessionPhase::Idle, _) => Ok(Admission::Begin),
+        (SessionPhase::Waiting(_), OnBusy::Supersede | OnBusy::Interrupt) => Ok(Admission::Supersede),
+        (SessionPhase::Running, OnBusy::Interrupt) => Ok(Admission::Interrupt),
+        (SessionPhase::Running | SessionPhase::Waiting(_), OnBusy::Enqueue) => Ok(Admission::Queue),
+        (SessionPhase::Running | SessionPhase::Waiting(_), OnBusy::Reject) => Err(Refused::Busy),
+    }
+}
+
+/// How many of the waiting calls a submission must answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    All,
+    Some,
+}
+
+fn admit_answers(
+    phase: SessionPhase<'_>,
+    answers: &[Answer],
+    extent: Extent,
+    answered: impl Fn(&CallId) -> bool,
+) -> Result<Admission, Refused> {
+    let waiting = match phase {
+        SessionPhase::Running => return Err(Refused::Busy),
+        SessionPhase::Idle => [].as_slice(),
+        SessionPhase::Waiting(wait) => wait.calls.as_slice(),
     };
     if answers.is_empty() {
         return Err(Refused::Empty);
@@ -112,15 +168,20 @@ pub fn admit(
         }
         let (id, name) = (id.clone(), call.name.clone());
         match (answer, call.waiting_for) {
-            (Answer::Result { .. }, WaitingFor::Result) | (Answer::Permission { .. }, WaitingFor::Permission) => {}
-            (Answer::Result { .. }, WaitingFor::Permission) => return Err(Refused::ResultForServerTool { id, name }),
-            (Answer::Permission { .. }, WaitingFor::Result) => {
-                return Err(Refused::PermissionForClientTool { id, name });
-            }
+            (Answer::Result { .. }, WaitingFor::Result)
+            | (Answer::Result { .. } | Answer::Form { .. }, WaitingFor::Form)
+            // The form of an approval is answered as any other; its answer becomes a permission.
+            | (Answer::Permission { .. } | Answer::Form { .. }, WaitingFor::Permission)
+            | (Answer::Expired { .. }, WaitingFor::Permission | WaitingFor::Form)
+            | (Answer::Elapsed { .. }, WaitingFor::Timer) => {}
+            (_, WaitingFor::Timer) => return Err(Refused::AnswerForTimer { id, name }),
+            (_, WaitingFor::Permission) => return Err(Refused::ResultForServerTool { id, name }),
+            (_, WaitingFor::Result | WaitingFor::Form) => return Err(Refused::PermissionForClientTool { id, name }),
         }
     }
-    let missing: Vec<_> = waiting.iter().filter(|call| !seen.contains(&call.id)).map(|call| call.id.clone()).collect();
-    if missing.is_empty() { Ok(Admission::Resume) } else { Err(Refused::Missing(missing)) }
+    let unanswered = waiting.iter().filter(|call| call.waiting_for != WaitingFor::Timer && !seen.contains(&call.id));
+    let missing: Vec<_> = unanswered.map(|call| call.id.clone()).collect();
+    if missing.is_empty() || extent == Extent::Some { Ok(Admission::Resume) } else { Err(Refused::Missing(missing)) }
 }
 
 /// The events that end a waiting turn because a new message takes its place: every open call gets a result, as
@@ -135,23 +196,29 @@ pub fn close(state: &TurnState, text: &str, reason: CancelReason) -> Vec<Event> 
         .open_calls()
         .map(|open| Event::ToolFinished {
             call_id: open.call.id.clone(),
+            tool: open.call.name.clone(),
             content: Content::Text(text.to_owned()),
             is_error: true,
             duration_ms: 0,
         })
         .collect();
-    events.push(Event::TurnEnded(TurnEnded { outcome: Outcome::Cancelled { reason }, usage: state.usage }));
+    events.push(Event::TurnEnded(state.ended(Outcome::Cancelled { reason })));
     events
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WaitingCall;
 
-    fn waiting() -> Vec<WaitingCall> {
-        let call =
-            |id: &str, name: &str, waiting_for| WaitingCall { id: CallId::new(id), name: name.into(), waiting_for };
-        vec![call("c1", "get_weather", WaitingFor::Result), call("c2", "delete_file", WaitingFor::Permission)]
+    fn waiting() -> Wait {
+        let call = |id: &str, name: &str, waiting_for| WaitingCall {
+            id: CallId::new(id),
+            name: name.into(),
+            waiting_for,
+            until: None,
+        };
+        Wait::of(vec![call("c1", "get_weather", WaitingFor::Result), call("c2", "delete_file", WaitingFor::Permission)])
     }
 
     fn result(id: &str) -> Answer {
@@ -165,7 +232,7 @@ mod tests {
     #[track_caller]
     fn check(phase: SessionPhase<'_>, answers: &[Answer], expected: &str) {
         let answered = |id: &CallId| id.as_str() == "old";
-        let verdict = match admit(phase, &Submission::Answers(answers.to_vec()), answered) {
+        let verdict = match admit(phase, &Submission::Answers(answers.to_vec()), OnBusy::Supersede, answered) {
             Ok(admission) => format!("{admission:?}"),
             Err(refused) => refused.to_string(),
         };
@@ -214,9 +281,34 @@ mod tests {
     fn a_message_begins_a_turn_unless_one_runs() {
         let message = Submission::Begin(vec![Message::user("hi")]);
         let calls = waiting();
-        assert_eq!(admit(SessionPhase::Idle, &message, |_| false), Ok(Admission::Begin));
-        assert_eq!(admit(SessionPhase::Waiting(&calls), &message, |_| false), Ok(Admission::Supersede));
-        assert_eq!(admit(SessionPhase::Running, &message, |_| false), Err(Refused::Busy));
-        assert_eq!(admit(SessionPhase::Idle, &Submission::Begin(Vec::new()), |_| false), Err(Refused::Empty));
+        let verdict = |phase, message, on_busy| admit(phase, message, on_busy, |_| false);
+        assert_eq!(verdict(SessionPhase::Idle, &message, OnBusy::Supersede), Ok(Admission::Begin));
+        assert_eq!(verdict(SessionPhase::Waiting(&calls), &message, OnBusy::Supersede), Ok(Admission::Supersede));
+        assert_eq!(verdict(SessionPhase::Running, &message, OnBusy::Supersede), Err(Refused::Busy));
+        let empty = Submission::Begin(Vec::new());
+        assert_eq!(verdict(SessionPhase::Idle, &empty, OnBusy::Supersede), Err(Refused::Empty));
+    }
+
+    #[test]
+    fn what_a_busy_session_does_with_a_message_is_the_senders_choice() {
+        let message = Submission::Begin(vec![Message::user("hi")]);
+        let calls = waiting();
+        let running = |on_busy| admit(SessionPhase::Running, &message, on_busy, |_| false);
+        let waiting = |on_busy| admit(SessionPhase::Waiting(&calls), &message, on_busy, |_| false);
+        assert_eq!(running(OnBusy::Enqueue), Ok(Admission::Queue));
+        assert_eq!(running(OnBusy::Interrupt), Ok(Admission::Interrupt));
+        assert_eq!(running(OnBusy::Reject), Err(Refused::Busy));
+        assert_eq!(waiting(OnBusy::Enqueue), Ok(Admission::Queue));
+        assert_eq!(waiting(OnBusy::Interrupt), Ok(Admission::Supersede));
+        assert_eq!(waiting(OnBusy::Reject), Err(Refused::Busy));
+    }
+
+    #[test]
+    fn some_answers_may_come_before_the_others() {
+        let calls = waiting();
+        let some = Submission::SomeAnswers(vec![permission("c2")]);
+        assert_eq!(admit(SessionPhase::Waiting(&calls), &some, OnBusy::Reject, |_| false), Ok(Admission::Resume));
+        let wrong = Submission::SomeAnswers(vec![result("c2")]);
+        assert!(admit(SessionPhase::Waiting(&calls), &wrong, OnBusy::Reject, |_| false).is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everturn_core::{OptionSpec, OptionValue, SessionConfig, ToolSpec};
+use everturn_core::{OptionSpec, OptionValue, SessionConfig, ToolRef, ToolSpec};
 use everturn_models::Model;
 use everturn_tools::ToolSet;
 
@@ -39,6 +39,8 @@ pub struct Agent {
     pub context_window: Option<u64>,
     /// Cap on one answer, in tokens.
     pub max_output_tokens: Option<u64>,
+    /// Whether a model names its sessions; else they are called by their first words.
+    pub titles: bool,
 }
 
 /// What clients of an agent may use.
@@ -110,14 +112,24 @@ impl Agent {
         })
     }
 
-    /// Whether sessions may use this tool. Configuration may have taken it away from a session that had enabled it.
-    pub(crate) fn offers(&self, tool: &str) -> bool {
-        self.tools.iter().any(|name| name == tool)
+    /// The exposed tools that a session with this configuration has, and which of them it trusts. Configuration may have
+    /// taken away some that the session had enabled.
+    pub fn enabled(&self, config: &SessionConfig, tools: &ToolSet) -> Vec<ToolRef> {
+        if !config.agent_tools {
+            return config.tools.iter().filter(|tool| self.tools.contains(&tool.name)).cloned().collect();
+        }
+        let trust = |name: &String| {
+            let chosen = config.tools.iter().find(|tool| tool.name == *name).map(|tool| tool.trust);
+            let own = || self.trusted.contains(name) || tools.get(name).is_some_and(|tool| tool.is_builtin());
+            chosen.unwrap_or_else(own)
+        };
+        self.tools.iter().map(|name| ToolRef { name: name.clone(), trust: trust(name) }).collect()
     }
 
     /// The tools that the model may call in a session with this configuration.
     pub(crate) fn tool_specs(&self, config: &SessionConfig, tools: &ToolSet) -> Vec<ToolSpec> {
-        let enabled = config.tools.iter().map(|tool| tool.name.as_str()).filter(|name| self.offers(name));
+        let enabled = self.enabled(config, tools);
+        let enabled = enabled.iter().map(|tool| tool.name.as_str());
         let server = enabled.chain(self.internal_tools.iter().map(String::as_str));
         let server = server.filter_map(|name| tools.get(name)).map(|tool| tool.spec().clone());
         server.chain(config.client_tools.iter().cloned()).collect()

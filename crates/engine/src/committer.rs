@@ -10,7 +10,10 @@ use everturn_core::{Segment, Timestamp};
 use everturn_store::{Append, Command, Receipt, Refusal, Store, StoreError};
 use tokio::sync::{Notify, oneshot};
 
-use crate::{metrics::Metrics, turn_log::TurnLog};
+use crate::{
+    metrics::Metrics,
+    turn_log::{Taken, TurnLog},
+};
 
 /// How many commands one batch may have.
 const MAX_BATCH: usize = 2048;
@@ -116,9 +119,9 @@ fn gather(shared: &Shared) -> (Vec<Command>, Vec<Entry>) {
     drop(queue);
     let at = Timestamp::now();
     for log in logs {
-        if let Some((segment, rest)) = log.take() {
+        if let Some(Taken { segment, rest, writes }) = log.take() {
             let (turn, epoch) = (log.turn().clone(), log.epoch());
-            batch.push(Command::Append(Append { turn, epoch, segment: segment.clone(), rest, at }));
+            batch.push(Command::Append(Append { turn, epoch, segment: segment.clone(), rest, writes, at }));
             entries.push(Entry::Append(log, segment));
         }
     }

@@ -43,6 +43,9 @@ impl Engine {
                         Err(CommitError::Unknown { .. } | CommitError::Store(_)) => {}
                     }
                 }
+                Ok(Some(record)) if record.status == TurnStatus::Queued => {
+                    return self.start_next(&tenant, &session).await;
+                }
                 Ok(_) => return,
                 Err(error) if error.is_retryable() => {}
                 Err(_) => return,
@@ -59,6 +62,12 @@ fn turn_of(command: &Command) -> Option<(TenantId, SessionId, TurnId)> {
     match command {
         Command::BeginTurn(begin) => Some((begin.tenant.clone(), begin.session.clone(), begin.turn.clone())),
         Command::ResumeTurn(resume) => Some((resume.tenant.clone(), resume.session.clone(), resume.turn.clone())),
-        Command::CreateSession(_) | Command::Append(_) | Command::DeleteSession { .. } => None,
+        Command::CreateSession(_)
+        | Command::EndTurn(_)
+        | Command::Append(_)
+        | Command::Put(_)
+        | Command::DeleteSession(_)
+        | Command::ReplaceLog(_)
+        | Command::ForgetDeleted { .. } => None,
     }
 }

@@ -5,20 +5,27 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{CancelReason, Message, SessionId, TenantId, TurnId, TurnState, context};
-use everturn_store::{Command, NodeId, SecretBox, SessionRecord, SessionRow, Store, StoreError, TurnStatus};
+use everturn_core::{CancelReason, Message, SessionId, TenantId, Timestamp, TurnId, TurnState, context};
+use everturn_store::{
+    Command, CommandKey, DeleteSession, NodeId, SecretBox, SessionRecord, SessionRow, Store, StoreError, TurnRecord,
+    TurnStatus,
+};
 use everturn_tools::ToolSet;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Agents, DeleteError, Flow, Metrics, OpenError, Settings, Started,
+    Agents, DeleteError, Flow, Metrics, Models, OpenError, Settings, Started, SubmissionKey,
     committer::{CommitError, Committer},
     follower::Follower,
     live::{Interrupt, LiveTurns},
     prior::Prior,
+    queue::Queues,
     projection::{Cursor, Projection, TurnView},
     reader::{EventReader, ReadError, TurnReader},
+    tail::Tail,
+    turn_log::deleted,
+    waker::Waker,
 };
 
 /// How long a deletion waits for the session's running turn to end.
@@ -42,6 +49,8 @@ pub struct Parts {
     pub secrets: SecretBox,
     /// The agents.
     pub agents: Agents,
+    /// Finds the models of stored agents.
+    pub models: Arc<dyn Models>,
     /// The tools that agents may name.
     pub tools: ToolSet,
     /// Limits and times.
@@ -54,12 +63,15 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) secrets: SecretBox,
     pub(crate) agents: Agents,
+    pub(crate) models: Arc<dyn Models>,
     pub(crate) tools: ToolSet,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) committer: Committer,
     pub(crate) node: NodeId,
     pub(crate) live: LiveTurns,
+    pub(crate) queues: Queues,
+    pub(crate) waker: Waker,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) queued: AtomicUsize,
     pub(crate) drain: CancellationToken,
@@ -84,7 +96,7 @@ pub struct History {
 impl Engine {
     /// Starts, and goes on with every turn that was left unfinished.
     pub async fn start(parts: Parts) -> Result<Self, StoreError> {
-        let Parts { store, secrets, agents, tools, settings, metrics } = parts;
+        let Parts { store, secrets, agents, models, tools, settings, metrics } = parts;
         let node = NodeId(TurnId::mint().as_str().replace("turn_", "node_"));
         let committer = Committer::start(Arc::clone(&store), metrics.clone());
         let slots = Arc::new(Semaphore::new(settings.concurrent_turns));
@@ -94,12 +106,15 @@ impl Engine {
             store,
             secrets,
             agents,
+            models,
             tools,
             settings,
             metrics,
             committer,
             node,
             live,
+            queues: Queues::default(),
+            waker: Waker::default(),
             slots,
             queued,
             drain,
@@ -107,6 +122,9 @@ impl Engine {
         };
         let engine = Self(Arc::new(shared));
         engine.take_over().await?;
+        let (waking, clearing) = (engine.clone(), engine.clone());
+        engine.0.tasks.spawn(async move { waking.keep_waking().await });
+        engine.0.tasks.spawn(async move { clearing.keep_clearing().await });
         Ok(engine)
     }
 
@@ -146,12 +164,13 @@ impl Engine {
     /// The session's history, the finished steps of a running turn included.
     pub async fn history(&self, tenant: &TenantId, session: &SessionId) -> Result<History, ReadError> {
         let mut turns = self.0.store.turns(tenant, session).await?;
-        if let Some(last) = turns.last_mut().filter(|turn| turn.status == TurnStatus::Running) {
-            let state = self.fold(&last.id).await?;
-            last.messages = state.messages();
-            last.compaction = state.compaction;
+        if let Some(running) = turns.iter_mut().find(|turn| turn.status == TurnStatus::Running) {
+            let state = self.fold(&running.id).await?;
+            running.messages = state.messages();
+            running.compaction = state.compaction;
         }
-        let open = turns.last().is_some_and(|turn| turn.status != TurnStatus::Ended);
+        let is_open = |turn: &TurnRecord| matches!(turn.status, TurnStatus::Running | TurnStatus::Waiting(_));
+        let open = turns.iter().any(is_open);
         let Prior { messages: full, compaction } = Prior::of(turns);
         let compacted = context::compact(&full, compaction.as_ref());
         let given = if open { context::normalise_waiting(&compacted) } else { context::normalise(&compacted) };
@@ -160,21 +179,59 @@ impl Engine {
         Ok(History { full, compacted })
     }
 
+    /// A page of a session's turns, newest first.
+    pub async fn turns_below(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<TurnRecord>, StoreError> {
+        self.0.store.turns_below(tenant, session, below, limit).await
+    }
+
+    /// One turn of a session.
+    pub async fn turn(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> Result<Option<TurnRecord>, StoreError> {
+        self.0.store.turn(tenant, session, turn).await
+    }
+
     /// Deletes a session with all that belongs to it; a running turn is cancelled first.
-    pub async fn delete(&self, tenant: &TenantId, session: &SessionId) -> Result<(), DeleteError> {
-        self.0.store.session(tenant, session).await?.ok_or(DeleteError::NotFound)?;
-        if let Some(live) = self.0.live.of_session(tenant, session) {
-            live.interrupt(Interrupt::Cancel(CancelReason::SessionDeleted));
-            let mut head = live.tail.watch();
-            // A turn that does not end in time finds its log gone.
-            let _ = tokio::time::timeout(DELETE_PATIENCE, head.wait_for(|head| !head.open)).await;
+    pub async fn delete(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        key: Option<SubmissionKey>,
+    ) -> Result<(), DeleteError> {
+        if let Some(key) = &key
+            && let Some(kept) = self.0.store.kept(tenant, &key.key, Timestamp::now()).await?
+        {
+            let same = kept.fingerprint == key.fingerprint;
+            return if same { Ok(()) } else { Err(DeleteError::KeyReused { key: key.key.clone() }) };
         }
-        let command = Command::DeleteSession { tenant: tenant.clone(), session: session.clone() };
-        match self.0.committer.commit(command).await {
+        self.0.store.session(tenant, session).await?.ok_or(DeleteError::NotFound)?;
+        if let Some((_, live)) = self.0.live.of_session(tenant, session) {
+            live.interrupt(Interrupt::Cancel(CancelReason::SessionDeleted));
+            // A turn that does not end in time finds its log gone.
+            live.stopped(DELETE_PATIENCE).await;
+        }
+        let key = key.map(|SubmissionKey { key, fingerprint }| CommandKey { key, fingerprint, outcome: String::new() });
+        let (owner, at) = (tenant.clone(), Timestamp::now());
+        let command = DeleteSession { tenant: owner, session: session.clone(), key, at };
+        match self.0.committer.commit(Command::DeleteSession(command)).await {
             Ok(_) => {
                 // One that began in between.
-                if let Some(live) = self.0.live.of_session(tenant, session) {
+                if let Some((_, live)) = self.0.live.of_session(tenant, session) {
                     live.interrupt(Interrupt::Cancel(CancelReason::SessionDeleted));
+                }
+                for tail in self.0.live.unpark_session(tenant, session) {
+                    // Nothing is kept of it any more, this end neither, but those who read it must learn that it is over.
+                    tail.publish(deleted(tail.head().seq + 1));
+                    tail.close();
                 }
                 Ok(())
             }
@@ -196,7 +253,8 @@ impl Engine {
         Ok(state)
     }
 
-    /// Reads a turn as a projection shows it, from any point, whether it runs, waits or is over.
+    /// Reads a turn as a projection shows it, from any point, whether it runs, waits or is over. `None` if the turn is over
+    /// and the cursor at its end: nothing will ever come.
     pub async fn read_turn(
         &self,
         tenant: &TenantId,
@@ -204,29 +262,58 @@ impl Engine {
         turn: &TurnId,
         projection: &'static dyn Projection,
         cursor: Cursor,
-    ) -> Result<TurnReader, OpenError> {
-        // The tail first: a turn that ends between the two looks is then read from the store, to its end.
-        let tail = self.0.live.get(turn).map(|live| Arc::clone(&live.tail));
-        let record = self.0.store.turn(tenant, session, turn).await?.ok_or(OpenError::NotFound)?;
+    ) -> Result<Option<TurnReader>, OpenError> {
+        let (tail, record) = self.tail_and_record(tenant, session, turn).await?;
         let head = tail.as_ref().map_or(record.head, |tail| record.head.max(tail.head().seq));
         if cursor.seq > head || (cursor.seq == 0 && cursor.part > 0) {
             return Err(OpenError::Cursor { head });
         }
+        if record.status.is_ended() && cursor == Cursor::after(head) {
+            return Ok(None);
+        }
         let view = Arc::new(TurnView { session: session.clone(), turn: turn.clone() });
         let follower = Follower::new(Arc::clone(&self.0.store), turn.clone(), tail);
-        Ok(TurnReader::new(follower, view, projection, cursor, self.0.metrics.reader()))
+        Ok(Some(TurnReader::new(follower, view, projection, cursor, self.0.metrics.reader())))
+    }
+
+    /// A turn, and where its coming events will be seen, if it has not ended.
+    async fn tail_and_record(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> Result<(Option<Arc<Tail>>, TurnRecord), OpenError> {
+        let read = || self.0.store.turn(tenant, session, turn);
+        // The tail first: a turn that ends between the two looks is then read from the store, to its end.
+        if let Some(tail) = self.0.live.tail(turn) {
+            let record = read().await?.ok_or(OpenError::NotFound)?;
+            return Ok((Some(tail), record));
+        }
+        let record = read().await?.ok_or(OpenError::NotFound)?;
+        if record.status.is_ended() || self.0.draining() {
+            return Ok((None, record));
+        }
+        let tail = self.0.live.tail_to_come(turn, tenant, session, || Tail::new(0, self.0.settings.ring_bytes));
+        // Once more: whatever happened before the tail was there is stored by now, whatever comes will be seen in it.
+        let record = read().await?.ok_or(OpenError::NotFound)?;
+        tail.reach(record.head);
+        if record.status.is_ended() {
+            self.0.live.unpark(turn);
+            return Ok((None, record));
+        }
+        Ok((Some(tail), record))
     }
 
     /// Reads a leg as a projection shows it, from its first event.
     pub fn read_leg(&self, started: &Started, projection: &'static dyn Projection) -> TurnReader {
         let view = Arc::new(TurnView { session: started.session.clone(), turn: started.turn.clone() });
-        let cursor = Cursor::after(started.leg_start - 1);
+        let cursor = Cursor::after(started.leg_start.saturating_sub(1));
         TurnReader::new(self.follow(started), view, projection, cursor, self.0.metrics.reader())
     }
 
     /// Reads the events of a leg, from its first.
     pub fn leg_events(&self, started: &Started) -> EventReader {
-        EventReader::new(self.follow(started), started.leg_start - 1)
+        EventReader::new(self.follow(started), started.leg_start.saturating_sub(1))
     }
 
     fn follow(&self, started: &Started) -> Follower {
@@ -242,6 +329,6 @@ impl Engine {
             // Dropping work takes no time; this is for the tasks to notice.
             let _ = tokio::time::timeout(Duration::from_secs(1), self.0.tasks.wait()).await;
         }
-        self.0.live.all().iter().for_each(|live| live.tail.close());
+        self.0.live.close();
     }
 }

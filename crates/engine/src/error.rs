@@ -1,6 +1,6 @@
 //! Why the engine does not do what it was asked.
 
-use everturn_core::submission;
+use everturn_core::{FormId, submission};
 use everturn_store::{Refusal, StoreError};
 
 use crate::{committer::CommitError, reader::ReadError, session_update::UpdateError};
@@ -32,6 +32,35 @@ pub enum SubmitError {
         /// The key.
         key: String,
     },
+    /// Too many messages wait in the session.
+    #[error("{limit} messages are waiting in this session, which is the limit; wait until some have been answered")]
+    QueueFull {
+        /// How many may wait.
+        limit: usize,
+    },
+    /// The session does not wait for this form.
+    #[error("the form {form} is not open: it was answered before, has expired, or was never asked in this session")]
+    FormClosed {
+        /// The form.
+        form: FormId,
+    },
+    /// The answer is not what the form asks for. The form stays open.
+    #[error("the answer does not fit the form {form}: {}", .problems.join("; "))]
+    FormInvalid {
+        /// The form.
+        form: FormId,
+        /// What is wrong, each with its place.
+        problems: Vec<String>,
+    },
+    /// The tenant has no such document.
+    #[error("there is no document {id:?}")]
+    UnknownDocument {
+        /// The document.
+        id: String,
+    },
+    /// A turn under way could not be ended.
+    #[error("the turn under way could not be ended: {0}")]
+    Stop(Box<StopError>),
     /// Too many turns run.
     #[error("{limit} turns are running, which is the limit, and none ended in time; try again later")]
     Overloaded {
@@ -64,12 +93,63 @@ impl From<CommitError> for SubmitError {
     }
 }
 
+impl From<StopError> for SubmitError {
+    fn from(error: StopError) -> Self {
+        match error {
+            StopError::Store(error) => Self::Store(error),
+            StopError::Read(error) => Self::Read(error),
+            other => Self::Stop(Box::new(other)),
+        }
+    }
+}
+
+/// Why a turn was not stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum StopError {
+    /// The key of another request.
+    #[error("the idempotency key {key:?} was used for another request; send a new key with a new request")]
+    KeyReused {
+        /// The key.
+        key: String,
+    },
+    /// It does not end.
+    #[error("the turn did not end in time; send this again")]
+    Busy,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The turn's log cannot be read.
+    #[error(transparent)]
+    Read(ReadError),
+    /// The store refused the command.
+    #[error("the store refused the command: {0}")]
+    Rejected(Refusal),
+    /// A fault of ours.
+    #[error("the request met a fault in the server")]
+    Crashed,
+}
+
+impl From<CommitError> for StopError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Store(error) | CommitError::Unknown { error, .. } => Self::Store(error),
+            CommitError::Refused(refusal) => Self::Rejected(refusal),
+        }
+    }
+}
+
 /// Why a session was not deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum DeleteError {
     /// The tenant has no such session.
     #[error("there is no such session")]
     NotFound,
+    /// The key of another request.
+    #[error("the idempotency key {key:?} was used for another request; send a new key with a new request")]
+    KeyReused {
+        /// The key.
+        key: String,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -56,6 +56,14 @@ impl Follower {
         Ok(if segments.is_empty() { None } else { Some(Found::Stored(segments)) })
     }
 
+    /// Whether there is anything after `seq` by now.
+    pub(crate) async fn has_more(&self, seq: u64) -> Result<bool, StoreError> {
+        match &self.live {
+            Some((tail, _)) if tail.head().open => Ok(tail.head().seq > seq),
+            Some(_) | None => Ok(!self.store.read(&self.turn, seq, 1).await?.is_empty()),
+        }
+    }
+
     /// The stored segment with the event `seq`.
     pub(crate) async fn segment_of(&self, seq: u64) -> Result<Option<Segment>, StoreError> {
         let segments = self.store.read(&self.turn, seq.saturating_sub(1), 1).await?;

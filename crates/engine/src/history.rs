@@ -31,7 +31,7 @@ impl Turn {
             }
             system.push_str(&message);
         }
-        (system, conversation.messages)
+        (system, self.with_documents(conversation.messages))
     }
 
     /// A guess at the tokens of the next call's input.

@@ -7,8 +7,14 @@ use everturn_store::{ClaimedTurn, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    Agent, Engine, ReadError, Started, live::LiveTurn, metrics::LiveGuard, missing_agent, prior::Prior, tail::Tail,
-    turn::Turn, turn_log::TurnLog,
+    Agent, Engine, ReadError, Started,
+    document_context::Documents,
+    live::LiveTurn,
+    metrics::LiveGuard,
+    prior::Prior,
+    tail::Tail,
+    turn::{Left, Turn},
+    turn_log::TurnLog,
 };
 
 /// How many turns are claimed at a time.
@@ -33,7 +39,7 @@ impl Engine {
         &self,
         owned: Owned,
         prior: Prior,
-        enlisted: Enlisted,
+        mut enlisted: Enlisted,
         slot: Option<OwnedSemaphorePermit>,
     ) -> Started {
         let Owned { tenant, session, agent, config, turn: id, epoch, state } = owned;
@@ -47,10 +53,26 @@ impl Engine {
         let log = TurnLog::new(id, epoch, state.head, self.0.committer.clone(), Arc::clone(&live.tail));
         let model = agent.models.iter().position(|model| model.name() == state.model).unwrap_or(0);
         let (shared, log) = (Arc::clone(&self.0), Arc::new(log));
-        let turn = Turn { shared, agent, tenant, session, config, log, state, prior, model };
+        let titled = config.titled;
+        let ours = (self.clone(), tenant.clone(), session.clone(), Arc::clone(&agent));
+        let turn = Turn { shared, agent, tenant, session, config, log, state, prior, model, documents: Documents::default() };
         self.0.tasks.spawn(async move {
-            turn.run(live).await;
+            let left = turn.run(live).await;
+            enlisted.rests = matches!(left, Left::Waiting(_));
             drop((slot, enlisted));
+            let (engine, tenant, session, agent) = ours;
+            match left {
+                Left::Waiting(wake_at) => engine.0.waker.expect(wake_at),
+                Left::Ended => {
+                    if engine.0.queues.contains(&tenant, &session) {
+                        engine.start_next(&tenant, &session).await;
+                    }
+                    if titled {
+                        engine.name_session(&tenant, &session, &agent);
+                    }
+                }
+                Left::Halted => {}
+            }
         });
         started
     }
@@ -80,15 +102,18 @@ impl Engine {
 
     /// Makes a turn known to readers and to those who would end it.
     pub(crate) fn enlist(&self, tenant: &TenantId, session: &SessionId, turn: &TurnId, head: u64) -> Enlisted {
-        let tail = Arc::new(Tail::new(head, self.0.settings.ring_bytes));
-        let live = Arc::new(LiveTurn::new(tenant.clone(), session.clone(), tail));
-        self.0.live.insert(turn.clone(), Arc::clone(&live));
+        let live = self.0.live.start(turn, tenant, session, || Tail::new(head, self.0.settings.ring_bytes));
+        live.tail.reach(head);
         let counted = self.0.metrics.live_turn();
-        Enlisted { engine: self.clone(), turn: turn.clone(), live, _counted: counted }
+        Enlisted { engine: self.clone(), turn: turn.clone(), live, rests: false, _counted: counted }
     }
 
     pub(crate) async fn recover(&self, claimed: ClaimedTurn, live: Enlisted) {
-        let slot = Arc::clone(&self.0.slots).acquire_owned().await.ok();
+        let slot = tokio::select! {
+            slot = Arc::clone(&self.0.slots).acquire_owned() => slot.ok(),
+            // It is to be ended, which needs no slot.
+            _ = live.live.interrupted() => None,
+        };
         while !self.0.draining() {
             match Box::pin(self.load(&claimed)).await {
                 Ok(None) => return,
@@ -112,32 +137,46 @@ impl Engine {
     async fn load(&self, claimed: &ClaimedTurn) -> Result<Option<(Owned, Prior)>, ReadError> {
         let ClaimedTurn { tenant, session, turn, epoch, .. } = claimed;
         let Some(record) = self.0.store.session(tenant, session).await? else { return Ok(None) };
+        if record.queued > 0 {
+            self.0.queues.insert(tenant, session);
+        }
         let state = self.fold(turn).await?;
-        let mut turns = self.0.store.turns(tenant, session).await?;
-        turns.retain(|other| other.id != *turn);
-        let prior = Prior::of(turns);
+        let prior = self.prior(tenant, session, turn).await?;
         let config = record.config;
-        let agent = match self.0.agents.get(&config.agent) {
-            Some(agent) => Arc::clone(agent),
-            // The turn must end visibly all the same.
-            None => Arc::new(missing_agent::stand_in(&config.agent)),
-        };
+        let agent = self.agent_or_stand_in(tenant, &config.agent).await?;
         let (tenant, session, turn) = (tenant.clone(), session.clone(), turn.clone());
         Ok(Some((Owned { tenant, session, agent, config, turn, epoch: *epoch, state }, prior)))
     }
 }
 
-/// A turn that is known as live. Dropping it takes the turn off the list and ends its streams, however its task ends.
+impl Engine {
+    /// What a session's other turns have left.
+    pub(crate) async fn prior(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> Result<Prior, StoreError> {
+        let mut turns = self.0.store.turns(tenant, session).await?;
+        turns.retain(|other| other.id != *turn);
+        Ok(Prior::of(turns))
+    }
+}
+
+/// A turn that is known as live. Dropping it takes the turn off the list and, unless it only rests, ends its streams,
+/// however its task ends.
 pub(crate) struct Enlisted {
     engine: Engine,
     turn: TurnId,
     pub(crate) live: Arc<LiveTurn>,
+    /// Whether it goes on later: its streams stay open then.
+    rests: bool,
     _counted: LiveGuard,
 }
 
 impl Drop for Enlisted {
     fn drop(&mut self) {
-        self.engine.0.live.remove(&self.turn, &self.live);
-        self.live.tail.close();
+        let rests = self.rests && !self.engine.0.draining();
+        self.engine.0.live.stop(&self.turn, &self.live, rests);
     }
 }

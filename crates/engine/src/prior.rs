@@ -1,7 +1,7 @@
 //! What a session's earlier turns left.
 
 use everturn_core::{Compaction, Message};
-use everturn_store::TurnRecord;
+use everturn_store::{TurnRecord, TurnStatus};
 
 /// History before a turn.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,8 @@ impl Prior {
     /// What these turns, in order, left.
     pub(crate) fn of(turns: Vec<TurnRecord>) -> Self {
         let mut prior = Self::default();
-        for turn in turns {
+        // What is queued has not been said yet.
+        for turn in turns.into_iter().filter(|turn| turn.status != TurnStatus::Queued) {
             prior.messages.extend(turn.messages);
             prior.compaction = turn.compaction.or(prior.compaction);
         }

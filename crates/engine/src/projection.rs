@@ -24,12 +24,24 @@ pub enum Flow {
     Continue,
     /// The dialect ends its stream here.
     Close,
+    /// The dialect ends its stream here if the turn still rests; one that has gone on since is shown further.
+    Pause,
 }
 
 /// A dialect's view of the log.
 pub trait Projection: Send + Sync + 'static {
     /// Tells projections apart. Two projections with one name must show the same.
     fn name(&self) -> &'static str;
+
+    /// What every stream begins with.
+    fn opening(&self) -> &'static [u8] {
+        b""
+    }
+
+    /// What keeps a silent stream open. `cursor` is where its reader stands.
+    fn heartbeat(&self, _cursor: Cursor) -> Bytes {
+        Bytes::from_static(b": keep-alive\n\n")
+    }
 
     /// Writes the frames of one event: none, one or several.
     fn project(&self, view: &TurnView, event: &RawEvent<'_>, frames: &mut Frames<'_>) -> Result<Flow, CorruptSegment>;
@@ -75,7 +87,8 @@ impl FromStr for Cursor {
 #[derive(Debug)]
 pub struct Frames<'a> {
     out: &'a mut Vec<u8>,
-    seq: u64,
+    /// Seq of the event; of one that stands for several, of the last of them.
+    last_seq: u64,
     several: bool,
     part: u32,
     skip: u32,
@@ -83,8 +96,8 @@ pub struct Frames<'a> {
 
 impl<'a> Frames<'a> {
     /// Frames of the event with this seq, without the first `skip`.
-    pub fn new(out: &'a mut Vec<u8>, seq: u64, skip: u32) -> Self {
-        Self { out, seq, several: false, part: 0, skip }
+    pub fn new(out: &'a mut Vec<u8>, last_seq: u64, skip: u32) -> Self {
+        Self { out, last_seq, several: false, part: 0, skip }
     }
 
     /// Says that this event gives several frames, so that each gets a cursor of its own.
@@ -94,18 +107,27 @@ impl<'a> Frames<'a> {
 
     /// Writes one server-sent event. `data` writes its JSON, on one line.
     pub fn event(&mut self, name: &str, data: impl FnOnce(&mut Vec<u8>)) {
+        self.frame(Some(name), data);
+    }
+
+    /// Writes one server-sent event without a name.
+    pub fn unnamed(&mut self, data: impl FnOnce(&mut Vec<u8>)) {
+        self.frame(None, data);
+    }
+
+    fn frame(&mut self, name: Option<&str>, data: impl FnOnce(&mut Vec<u8>)) {
         self.part += 1;
         if self.part <= self.skip {
             return;
         }
-        self.out.extend_from_slice(b"event: ");
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(b"\nid: ");
-        write_number(self.out, self.seq);
-        if self.several {
-            self.out.push(b'.');
-            write_number(self.out, u64::from(self.part));
+        if let Some(name) = name {
+            self.out.extend_from_slice(b"event: ");
+            self.out.extend_from_slice(name.as_bytes());
+            self.out.push(b'\n');
         }
+        let part = if self.several { self.part } else { 0 };
+        self.out.extend_from_slice(b"id: ");
+        write_cursor(self.out, Cursor { seq: self.last_seq, part });
         self.out.extend_from_slice(b"\ndata: ");
         data(self.out);
         self.out.extend_from_slice(b"\n\n");
@@ -119,9 +141,13 @@ impl<'a> Frames<'a> {
     }
 }
 
-fn write_number(out: &mut Vec<u8>, number: u64) {
+/// Writes a cursor as frames carry it.
+pub fn write_cursor(out: &mut Vec<u8>, cursor: Cursor) {
     // Writing to memory does not fail.
-    let _ = write!(out, "{number}");
+    let _ = write!(out, "{}", cursor.seq);
+    if cursor.part > 0 {
+        let _ = write!(out, ".{}", cursor.part);
+    }
 }
 
 /// Writes a value as JSON. For types that cannot fail to serialise.
@@ -135,33 +161,34 @@ pub(crate) struct Projected {
     first_seq: u64,
     bytes: Bytes,
     starts: Vec<u32>,
-    closes: Vec<u64>,
+    /// The events that may end a stream.
+    stops: Vec<(u64, Flow)>,
 }
 
 impl Projected {
     pub(crate) fn new(projection: &dyn Projection, view: &TurnView, segment: &Segment) -> Result<Self, CorruptSegment> {
         let mut out = Vec::with_capacity(segment.bytes().len() * 3);
         let mut starts = Vec::with_capacity(segment.count() as usize + 1);
-        let mut closes = Vec::new();
+        let mut stops = Vec::new();
         for event in segment.events() {
             let event = event?;
-            starts.push(offset(&out));
-            match projection.project(view, &event, &mut Frames::new(&mut out, event.seq, 0))? {
+            (0..event.stands_for()?).for_each(|_| starts.push(offset(&out)));
+            match projection.project(view, &event, &mut Frames::new(&mut out, event.last_seq(), 0))? {
                 Flow::Continue => {}
-                Flow::Close => closes.push(event.seq),
+                flow @ (Flow::Close | Flow::Pause) => stops.push((event.seq, flow)),
             }
         }
         starts.push(offset(&out));
-        Ok(Self { first_seq: segment.first_seq(), bytes: out.into(), starts, closes })
+        Ok(Self { first_seq: segment.first_seq(), bytes: out.into(), starts, stops })
     }
 
     /// The frames after event `seq`, up to the one that ends the stream, and the cursor after them.
     pub(crate) fn after(&self, seq: u64) -> Shown {
         let last_seq = self.first_seq + self.starts.len() as u64 - 2;
-        let close = self.closes.iter().copied().find(|close| *close > seq);
-        let last = close.unwrap_or(last_seq);
+        let stop = self.stops.iter().copied().find(|(stop, _)| *stop > seq);
+        let (last, flow) = stop.unwrap_or((last_seq, Flow::Continue));
         let bytes = self.bytes.slice(self.range(seq.max(self.first_seq - 1) + 1, last));
-        Shown { bytes, cursor: Cursor::after(last), flow: if close.is_some() { Flow::Close } else { Flow::Continue } }
+        Shown { bytes, cursor: Cursor::after(last), flow }
     }
 
     fn range(&self, first: u64, last: u64) -> Range<usize> {

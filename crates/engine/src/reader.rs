@@ -36,8 +36,17 @@ pub struct TurnReader {
     /// Read from the store and not shown yet.
     backlog: VecDeque<Segment>,
     cursor: Cursor,
-    ended: bool,
+    state: Reading,
     _counted: ReaderGuard,
+}
+
+/// Whether a reader goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    On,
+    /// Up to a rest of the turn, which may have gone on since.
+    Paused,
+    Ended,
 }
 
 impl std::fmt::Debug for TurnReader {
@@ -54,7 +63,7 @@ impl TurnReader {
         cursor: Cursor,
         counted: ReaderGuard,
     ) -> Self {
-        Self { follower, view, projection, backlog: VecDeque::new(), cursor, ended: false, _counted: counted }
+        Self { follower, view, projection, backlog: VecDeque::new(), cursor, state: Reading::On, _counted: counted }
     }
 
     /// The turn that it reads.
@@ -62,18 +71,37 @@ impl TurnReader {
         &self.view
     }
 
+    /// What its stream begins with.
+    pub fn opening(&self) -> Bytes {
+        Bytes::from_static(self.projection.opening())
+    }
+
+    /// What keeps its stream open while there is nothing to show.
+    pub fn heartbeat(&self) -> Bytes {
+        self.projection.heartbeat(self.cursor)
+    }
+
     /// The next frames, as soon as there are any; never empty. `None` once the projection has ended the stream, or
     /// nothing more will come from this process. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ReadError> {
-        while !self.ended {
+        loop {
+            match self.state {
+                Reading::Ended => return Ok(None),
+                Reading::Paused if !self.follower.has_more(self.cursor.seq).await? => break,
+                Reading::Paused | Reading::On => self.state = Reading::On,
+            }
             let Some(shown) = self.shown().await? else { break };
             self.cursor = shown.cursor;
-            self.ended = shown.flow == Flow::Close;
+            self.state = match shown.flow {
+                Flow::Continue => Reading::On,
+                Flow::Pause => Reading::Paused,
+                Flow::Close => Reading::Ended,
+            };
             if !shown.bytes.is_empty() {
                 return Ok(Some(shown.bytes));
             }
         }
-        self.ended = true;
+        self.state = Reading::Ended;
         Ok(None)
     }
 
@@ -103,10 +131,10 @@ impl TurnReader {
                 let event: RawEvent<'_> = event?;
                 if event.seq > shown.cursor.seq {
                     shown.flow =
-                        self.projection.project(&self.view, &event, &mut Frames::new(&mut out, event.seq, 0))?;
-                    shown.cursor = Cursor::after(event.seq);
+                        self.projection.project(&self.view, &event, &mut Frames::new(&mut out, event.last_seq(), 0))?;
+                    shown.cursor = Cursor::after(event.last_seq());
                 }
-                if out.len() >= CHUNK_BYTES || shown.flow == Flow::Close {
+                if out.len() >= CHUNK_BYTES || shown.flow != Flow::Continue {
                     shown.bytes = out.into();
                     return Ok(shown);
                 }
@@ -124,7 +152,7 @@ impl TurnReader {
         let Some(segment) = self.follower.segment_of(seq).await? else { return Ok(shown) };
         for event in segment.events() {
             let event: RawEvent<'_> = event?;
-            if event.seq == seq {
+            if event.last_seq() == seq {
                 let mut out = Vec::new();
                 let flow = self.projection.project(&self.view, &event, &mut Frames::new(&mut out, seq, part))?;
                 // Who has seen all of an event that ends streams is past it, as with a cursor after the event.
@@ -155,6 +183,14 @@ impl EventReader {
 
     /// Passes events to `take` until it says stop; `false` if nothing more will come from this process before it did.
     pub async fn each(&mut self, mut take: impl FnMut(u64, Event) -> Flow) -> Result<bool, ReadError> {
+        self.each_raw(|raw, event| take(raw.seq, event)).await
+    }
+
+    /// As [`Self::each`], with what else is stored of each event.
+    pub(crate) async fn each_raw(
+        &mut self,
+        mut take: impl FnMut(&RawEvent<'_>, Event) -> Flow,
+    ) -> Result<bool, ReadError> {
         while let Some(found) = self.follower.after(self.seq).await? {
             let segments = match found {
                 Found::Recent(entry) => vec![entry.segment.clone()],
@@ -164,8 +200,8 @@ impl EventReader {
                 for event in segment.events() {
                     let event = event?;
                     if event.seq > self.seq {
-                        self.seq = event.seq;
-                        if take(event.seq, event.decode()?) == Flow::Close {
+                        self.seq = event.last_seq();
+                        if take(&event, event.decode()?) == Flow::Close {
                             return Ok(true);
                         }
                     }

@@ -62,7 +62,7 @@ impl Engine {
             return Err(SubmitError::Rejected(refusal));
         };
         self.check_turn(&submit.tenant, &session, &turn).await?;
-        let tail = self.0.live.get(&turn).map(|live| live.tail.clone());
+        let tail = self.0.live.tail(&turn);
         Ok(Started { session, turn, leg_start, tail })
     }
 

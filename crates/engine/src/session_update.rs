@@ -20,6 +20,10 @@ const MAX_OPTION_BYTES: usize = 16 * 1024;
 pub struct SessionUpdate {
     /// Replaces the enabled server-side tools.
     pub tools: Option<Vec<ToolRef>>,
+    /// Enables all of the agent's tools, which run inline as the agent says; `tools` then says otherwise for some.
+    pub agent_tools: bool,
+    /// Has the session named after its first exchange.
+    pub titled: bool,
     /// Replaces the application's tools.
     pub client_tools: Option<Vec<ToolSpec>>,
     /// Merged by key.
@@ -115,16 +119,21 @@ impl SessionUpdate {
                 }
             }
             config.tools.clone_from(tools);
+            config.agent_tools = false;
         }
+        config.agent_tools |= self.agent_tools;
+        config.titled |= self.titled;
         if let Some(tools) = &self.client_tools {
             check_client_tools(agent, tools)?;
             config.client_tools.clone_from(tools);
         }
-        let enabled = config.tools.iter().map(|tool| tool.name.as_str());
+        let named = || config.tools.iter().map(|tool| tool.name.as_str());
+        // Where all of the agent's tools are enabled, those that are named only say whom to trust.
+        let own = agent.tools.iter().filter(|_| config.agent_tools).map(String::as_str);
+        let enabled = named().filter(|_| !config.agent_tools).chain(own);
         let client = config.client_tools.iter().map(|tool| tool.name.as_str());
-        let mut seen = HashSet::new();
         let internal = agent.internal_tools.iter().map(String::as_str);
-        if let Some(twice) = enabled.chain(client).chain(internal).find(|name| !seen.insert(*name)) {
+        if let Some(twice) = repeated(named()).or_else(|| repeated(enabled.chain(client).chain(internal))) {
             return Err(UpdateError::DuplicateTool(twice.to_owned()));
         }
         for (name, value) in &self.options {
@@ -185,6 +194,12 @@ fn option_value(
             });
         }
     })
+}
+
+/// The first name that was there before.
+fn repeated<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut seen = HashSet::new();
+    names.find(|name| !seen.insert(*name))
 }
 
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {

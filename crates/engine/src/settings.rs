@@ -2,6 +2,36 @@
 
 use std::time::Duration;
 
+/// How long things are kept. `None`: for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// The deltas of finished turns. Without them a turn replays to the same end, each answer in one piece.
+    pub deltas: Option<Duration>,
+    /// The logs of finished turns, but for their beginning and their end. Messages stay.
+    pub logs: Option<Duration>,
+    /// Artifacts that nobody changed.
+    pub artifacts: Option<Duration>,
+    /// Sessions in which nothing happened; they are deleted.
+    pub sessions: Option<Duration>,
+    /// The names of deleted sessions, which are not given again meanwhile.
+    pub deleted: Option<Duration>,
+    /// How often to look.
+    pub interval: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            deltas: None,
+            logs: None,
+            artifacts: None,
+            sessions: None,
+            deleted: None,
+            interval: Duration::from_secs(10 * 60),
+        }
+    }
+}
+
 /// How the engine behaves under load and trouble.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -19,6 +49,20 @@ pub struct Settings {
     pub retry_base: Duration,
     /// The longest wait before a retry, also where the provider asks for more.
     pub retry_max: Duration,
+    /// The longest pause that a provider may ask for. A turn rests so long, and goes on after it.
+    pub pause_max: Duration,
+    /// How many messages may wait in a session for the turn under way to end.
+    pub session_queue: usize,
+    /// How long people have to answer a form; `None` for ever.
+    pub form_expiry: Option<Duration>,
+    /// Largest content of an artifact, in bytes.
+    pub artifact_bytes: usize,
+    /// Largest document, in bytes.
+    pub document_bytes: usize,
+    /// How much of a document's text a model is given, in bytes.
+    pub document_context_bytes: usize,
+    /// What is cleared away, and when.
+    pub retention: Retention,
     /// Recent events that a live turn keeps in memory for its readers, in bytes.
     pub ring_bytes: usize,
 }
@@ -33,6 +77,13 @@ impl Default for Settings {
             retries: 4,
             retry_base: Duration::from_millis(500),
             retry_max: Duration::from_secs(30),
+            pause_max: Duration::from_secs(24 * 60 * 60),
+            session_queue: 32,
+            form_expiry: Some(Duration::from_secs(7 * 24 * 60 * 60)),
+            artifact_bytes: 4 * 1024 * 1024,
+            document_bytes: 50 * 1024 * 1024,
+            document_context_bytes: 200 * 1024,
+            retention: Retention::default(),
             ring_bytes: 256 * 1024,
         }
     }

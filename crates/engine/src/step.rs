@@ -9,15 +9,17 @@ use std::{
 };
 
 use everturn_core::{
-    CallId, CallRoute, Content, Event, FailureCode, Finish, Json, StepFinished, ToolUse, Usage, context,
+    CallId, CallRoute, Content, Event, FailureCode, Finish, Json, StepFinished, Timestamp, ToolUse, Usage, Wait, context,
 };
 use everturn_models::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, Sleep};
 
 use crate::{
+    draft::Drafts,
     metrics::{Label, ModelLabels},
     turn::{CountInput, Stopped, Turn},
+    turn_log::Pushed,
 };
 
 /// How many calls one answer may make.
@@ -34,6 +36,7 @@ enum Attempt {
 impl Turn {
     /// Makes the next model call.
     pub(crate) async fn step(&mut self) -> Result<(), Stopped> {
+        self.load_documents().await?;
         if !self.fit_context(None).await? {
             return Ok(());
         }
@@ -51,6 +54,13 @@ impl Turn {
         let reason = "the server stopped while the model was answering".to_owned();
         let attempt = self.state.step.as_ref().map_or(0, |step| step.attempts);
         self.void_attempt(reason, attempt, usage)?;
+        self.load_documents().await?;
+        self.attempts().await
+    }
+
+    /// Makes a model call again that the turn has paused before.
+    pub(crate) async fn retry_step(&mut self) -> Result<(), Stopped> {
+        self.load_documents().await?;
         self.attempts().await
     }
 
@@ -81,7 +91,7 @@ impl Turn {
         }
     }
 
-    /// Gets ready for another attempt; `false` if the turn has ended instead.
+    /// Gets ready for another attempt; `false` if the turn has come to rest instead.
     async fn prepare_retry(&mut self, error: ModelError) -> Result<bool, Stopped> {
         let usage = self.used_by_open_step(CountInput::IfAnswered);
         let attempts = self.state.step.as_ref().map_or(0, |step| step.attempts);
@@ -104,6 +114,13 @@ impl Turn {
             self.void_attempt(error.message, 0, usage)?;
             self.model += 1;
             return Ok(true);
+        }
+        if error.is_retryable() && attempts < settings.retries && error.retry_after.is_some_and(|w| w <= settings.pause_max)
+        {
+            self.void_attempt(error.message, attempts + 1, usage)?;
+            let wake_at = after(Timestamp::now(), wait);
+            self.pause(Wait { calls: Vec::new(), wake_at: Some(wake_at) }).await?;
+            return Ok(false);
         }
         let code = match error.kind {
             ModelErrorKind::RateLimited => FailureCode::LlmRateLimited,
@@ -128,6 +145,7 @@ impl Turn {
         // Reasoning that comes after text. Readers are shown reasoning first, so it waits for the whole answer.
         let mut afterthought = String::new();
         let mut received = 0;
+        let mut drafts = Drafts::default();
         loop {
             let event = match watchdog.next(&mut stream).await {
                 Ok(event) => event,
@@ -149,15 +167,23 @@ impl Turn {
                     signature = Some(proof);
                     continue;
                 }
-                ModelEvent::ToolCallStarted { .. } | ModelEvent::ToolInputDelta { .. } => continue,
-                ModelEvent::ToolCall { name, input, .. } => {
+                ModelEvent::ToolCallStarted { part, name } => {
+                    self.draft_started(&mut drafts, part, &name);
+                    continue;
+                }
+                ModelEvent::ToolInputDelta { part, json } => match self.draft_delta(&mut drafts, part, &json).await? {
+                    Some(pushed) => pushed,
+                    None => continue,
+                },
+                ModelEvent::ToolCall { part, name, input } => {
                     let route = self.route(&name, &input);
-                    self.call(name, input, route)?
+                    let id = self.draft_finished(&mut drafts, part, &name, &input, &route).await?;
+                    self.call(id, name, input, route)?
                 }
                 ModelEvent::BadToolCall { name, input, .. } => {
                     let shown: String = input.chars().take(200).collect();
                     let reason = format!("The input of {name} is not a JSON object: {shown}");
-                    self.call(name, Json::empty_object(), CallRoute::Refused { reason })?
+                    self.call(CallId::mint(), name, Json::empty_object(), CallRoute::Refused { reason })?
                 }
                 ModelEvent::Finished { finish, usage } => {
                     self.finish(finish, usage, signature, &afterthought)?;
@@ -182,14 +208,14 @@ impl Turn {
         }
     }
 
-    fn call(&mut self, name: String, input: Json, route: CallRoute) -> Result<crate::turn_log::Pushed, Stopped> {
+    fn call(&mut self, id: CallId, name: String, input: Json, route: CallRoute) -> Result<Pushed, Stopped> {
         let made = self.state.step.as_ref().map_or(0, |step| step.calls.len());
         let route = if made < MAX_CALLS {
             route
         } else {
             CallRoute::Refused { reason: format!("Tool call not run: one answer may make {MAX_CALLS} calls at most") }
         };
-        self.record(Event::ToolCalled { call: ToolUse { id: CallId::mint(), name, input }, route })
+        self.record(Event::ToolCalled { call: ToolUse { id, name, input }, route })
     }
 
     fn has_spoken(&self) -> bool {
@@ -217,7 +243,7 @@ impl Turn {
         };
         let content = Content::answer(thinking, signature, text, calls);
         self.count_tokens(usage);
-        self.record(Event::StepFinished(StepFinished { content, finish, usage }))?;
+        self.record(Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false }))?;
         Ok(())
     }
 
@@ -249,6 +275,11 @@ fn size(event: &ModelEvent) -> usize {
         ModelEvent::BadToolCall { name, .. } => 64 + name.len(),
         ModelEvent::ToolCallStarted { .. } | ModelEvent::ToolInputDelta { .. } | ModelEvent::Finished { .. } => 0,
     }
+}
+
+/// So long after a time.
+fn after(time: Timestamp, wait: Duration) -> Timestamp {
+    Timestamp(time.millis().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)))
 }
 
 /// Doubles with each attempt, with jitter so that turns that failed together do not return together.

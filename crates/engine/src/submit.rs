@@ -1,18 +1,19 @@
-//! Submissions: how turns are begun and taken up.
+//! Submissions: which turn they begin, take up or wait for. `accept.rs` does what is decided here.
 
 use std::sync::{Arc, atomic::Ordering};
 
 use everturn_core::{
-    Answer, CallId, CommandId, Event, Message, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp,
-    TurnId, TurnStarted, TurnState,
-    submission::{self, Admission, SessionPhase, Submission},
+    Answer, CallId, FormId, Json, Message, SessionConfig, SessionId, TenantId, TurnId, Wait, WaitingFor,
+    submission::{self, Admission, OnBusy, SessionPhase, Submission},
 };
-use everturn_store::{BeginTurn, Command, Refusal, ResumeTurn, SecretPlace, Supersede, TurnRecord, TurnStatus};
+use everturn_store::{Refusal, SecretPlace, SessionRecord, TurnStatus};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    Agent, Engine, SessionUpdate, SubmissionKey, SubmitError, ownership::Owned, prior::Prior, repetition::command_key,
-    tail::Tail, turn,
+    Agent, Engine, SessionUpdate, SubmissionKey, SubmitError,
+    accept::{Begin, Place, Resume},
+    prior::Prior,
+    tail::Tail,
 };
 
 /// How often a submission is judged anew because the session changed meanwhile.
@@ -29,6 +30,10 @@ pub struct Submit {
     pub update: SessionUpdate,
     /// What.
     pub submission: Submission,
+    /// What it says to the form that the session waits for, if it does.
+    pub reply: Option<Reply>,
+    /// What becomes of a message that comes while a turn is under way.
+    pub on_busy: OnBusy,
     /// The client's name for it, so that it can be sent again without a second effect.
     pub key: Option<SubmissionKey>,
 }
@@ -45,40 +50,38 @@ pub enum Target {
     Existing(SessionId),
 }
 
-/// A leg of a turn that has begun.
+/// An answer to a form.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Which form; `None` for the first that the session waits for, if there is one.
+    pub form: Option<FormId>,
+    /// The answer. A JSON string is what a person said in plain words.
+    pub value: Json,
+}
+
+/// A submission that was accepted.
 #[derive(Clone, Debug)]
 pub struct Started {
     /// The session.
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
-    /// Seq of the leg's first event.
+    /// Seq of the leg's first event; zero if the turn is queued.
     pub leg_start: u64,
-    /// None if no leg of the turn is live.
+    /// None if the turn is not known to be live.
     pub(crate) tail: Option<Arc<Tail>>,
 }
 
-/// The session that a submission goes to, with its settings from now on.
-struct Place {
-    session: SessionId,
-    agent: Arc<Agent>,
-    config: SessionConfig,
-}
+impl Started {
+    /// Whether the turn waits for others to end.
+    pub fn is_queued(&self) -> bool {
+        self.leg_start == 0
+    }
 
-/// A turn to begin.
-struct Begin {
-    expected_version: Option<u64>,
-    supersedes: Option<Supersede>,
-    prior: Prior,
-    input: Vec<Message>,
-}
-
-/// A turn to take up.
-struct Resume {
-    expected_version: u64,
-    turn: TurnId,
-    prior: Prior,
-    answers: Vec<Answer>,
+    /// Whether the turn was there before.
+    pub fn is_resumed(&self) -> bool {
+        self.leg_start > 1
+    }
 }
 
 impl Engine {
@@ -117,11 +120,14 @@ impl Engine {
         agent: &str,
         slot: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Started, SubmitError> {
-        let agent = self.agent(agent)?;
+        if let Some(form) = submit.reply.as_ref().and_then(|reply| reply.form.clone()) {
+            return Err(SubmitError::FormClosed { form });
+        }
+        let agent = self.agent_for_new(&submit.tenant, agent).await?;
         let session = SessionId::mint();
         let config = SessionConfig { agent: agent.name.clone(), ..SessionConfig::default() };
         let config = self.updated(submit, &agent, &session, &config)?;
-        submission::admit(SessionPhase::Idle, &submit.submission, |_| false)?;
+        submission::admit(SessionPhase::Idle, &submit.submission, submit.on_busy, |_| false)?;
         let Submission::Begin(input) = &submit.submission else { return Err(submission::Refused::Empty.into()) };
         self.acquire(slot).await?;
         let begin = Begin { expected_version: None, supersedes: None, prior: Prior::default(), input: input.clone() };
@@ -136,54 +142,63 @@ impl Engine {
     ) -> Result<Started, SubmitError> {
         let store = &self.0.store;
         let record = store.session(&submit.tenant, session).await?.ok_or(SubmitError::NotFound)?;
-        let agent = self.agent(&record.config.agent)?;
+        if record.queued > 0 {
+            self.0.queues.insert(&submit.tenant, session);
+        }
+        let phase = phase(&record);
+        let submission = match reply_to(submit, phase)? {
+            Some(answer) => Submission::SomeAnswers(vec![answer]),
+            None => submit.submission.clone(),
+        };
+        let agent = self.agent_of_session(&submit.tenant, &record.config.agent).await?;
         let config = self.updated(submit, &agent, session, &record.config)?;
         let place = Place { session: session.clone(), agent, config };
-        let phase = match record.last_turn.as_ref().map(|turn| &turn.status) {
-            Some(TurnStatus::Running) => SessionPhase::Running,
-            Some(TurnStatus::Waiting(calls)) => SessionPhase::Waiting(calls),
-            Some(TurnStatus::Ended) | None => SessionPhase::Idle,
-        };
         let mut turns = store.turns(&submit.tenant, session).await?;
         let answered = |id: &CallId| {
             let messages = turns.iter().flat_map(|turn| &turn.messages);
             messages.into_iter().any(|m| matches!(m, Message::Tool { call_id, .. } if call_id == id))
         };
-        let admission = submission::admit(phase, &submit.submission, answered)?;
-        self.acquire(slot).await?;
-        let waiting = match admission {
+        let admission = submission::admit(phase, &submission, submit.on_busy, answered)?;
+        let expected_version = record.version;
+        let open = match admission {
+            Admission::Queue => return self.queue_turn(submit, place, &record).await,
+            Admission::Interrupt => return self.interrupt_first(&submit.tenant, &record).await,
+            Admission::Supersede if record.queued > 0 => match submit.on_busy {
+                OnBusy::Interrupt => return self.interrupt_first(&submit.tenant, &record).await,
+                OnBusy::Supersede | OnBusy::Reject | OnBusy::Enqueue => return Err(submission::Refused::Busy.into()),
+            },
             Admission::Begin => None,
-            Admission::Supersede | Admission::Resume => turns.pop(),
+            Admission::Supersede | Admission::Resume => record.last_turn.map(|turn| turn.id),
         };
-        match (&submit.submission, waiting) {
-            (Submission::Begin(input), waiting) => {
-                let expected_version = Some(record.version);
-                let supersedes = match &waiting {
+        self.acquire(slot).await?;
+        let open = open.and_then(|id| turns.iter().position(|turn| turn.id == id)).map(|at| turns.remove(at));
+        match (submission, open) {
+            (Submission::Begin(input), open) => {
+                let supersedes = match &open {
                     Some(turn) => Some(self.supersede(turn).await?),
                     None => None,
                 };
-                if let (Some(mut turn), Some(supersedes)) = (waiting, &supersedes) {
-                    turn.messages.clone_from(&supersedes.rest.messages);
+                if let (Some(mut turn), Some(supersedes)) = (open, &supersedes) {
+                    turn.messages.clone_from(&supersedes.end.rest.messages);
                     turns.push(turn);
                 }
-                let begin = Begin { expected_version, supersedes, prior: Prior::of(turns), input: input.clone() };
+                let expected_version = Some(expected_version);
+                let begin = Begin { expected_version, supersedes, prior: Prior::of(turns), input };
                 self.begin_turn(submit, place, begin, slot).await
             }
-            (Submission::Answers(answers), Some(turn)) => {
-                let (expected_version, turn, answers) = (record.version, turn.id, answers.clone());
-                let resume = Resume { expected_version, turn, prior: Prior::of(turns), answers };
-                self.resume_turn(submit, place, resume, slot).await
+            (Submission::Answers(answers) | Submission::SomeAnswers(answers), Some(turn)) => {
+                let resume = Resume { expected_version, turn: turn.id, prior: Prior::of(turns), answers };
+                let key = submit.key.as_ref();
+                self.resume_turn(&submit.tenant, place, resume, key, slot).await
             }
-            (Submission::Answers(_), None) => Err(submission::Refused::Empty.into()),
+            (Submission::Answers(_) | Submission::SomeAnswers(_), None) => Err(submission::Refused::Empty.into()),
         }
     }
 
-    fn agent(&self, name: &str) -> Result<Arc<Agent>, SubmitError> {
-        let agents = &self.0.agents;
-        agents
-            .get(name)
-            .cloned()
-            .ok_or_else(|| SubmitError::UnknownAgent { name: name.to_owned(), available: agents.names().join(", ") })
+    /// Ends what is under way in a session, so that a submission can be judged again.
+    async fn interrupt_first(&self, tenant: &TenantId, record: &SessionRecord) -> Result<Started, SubmitError> {
+        Box::pin(self.clear_session(tenant, &record.id)).await?;
+        Err(SubmitError::Rejected(Refusal::Changed))
     }
 
     fn updated(
@@ -232,96 +247,36 @@ impl Engine {
             None => Err(overloaded),
         }
     }
+}
 
-    async fn begin_turn(
-        &self,
-        submit: &Submit,
-        place: Place,
-        begin: Begin,
-        slot: &mut Option<OwnedSemaphorePermit>,
-    ) -> Result<Started, SubmitError> {
-        let Place { session, agent, config } = place;
-        let Begin { expected_version, supersedes, prior, input } = begin;
-        let tenant = submit.tenant.clone();
-        let at = Timestamp::now();
-        let opens_session = expected_version.is_none();
-        let started =
-            Event::TurnStarted(TurnStarted { agent: agent.name.clone(), opens_session, input: input.clone() });
-        let mut state = TurnState::default();
-        state.apply(1, &started);
-        let segment = segment(1, at, &[started]);
-        let turn = TurnId::mint();
-        let command = BeginTurn {
-            tenant: tenant.clone(),
-            session: session.clone(),
-            expected_version,
-            config: config.clone(),
-            supersedes,
-            turn: turn.clone(),
-            node: self.0.node.clone(),
-            segment: segment.clone(),
-            messages: input,
-            key: command_key(submit.key.as_ref(), &session, &turn, 1),
-            at,
-        };
-        let receipt = self.commit_turn(Command::BeginTurn(Box::new(command))).await?;
-        self.0.metrics.turns_started.inc();
-        let enlisted = self.enlist(&tenant, &session, &turn, 0);
-        enlisted.live.tail.publish(segment);
-        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
-        Ok(self.run(owned, prior, enlisted, slot.take()))
-    }
-
-    /// The end of a waiting turn whose place a new message takes.
-    async fn supersede(&self, turn: &TurnRecord) -> Result<Supersede, SubmitError> {
-        let mut state = self.fold(&turn.id).await?;
-        let events = submission::supersede(&state);
-        let segment = segment(state.head + 1, Timestamp::now(), &events);
-        for (seq, event) in (state.head + 1..).zip(&events) {
-            state.apply(seq, event);
-        }
-        Ok(Supersede { turn: turn.id.clone(), segment, rest: turn::rest(&state, TurnStatus::Ended) })
-    }
-
-    async fn resume_turn(
-        &self,
-        submit: &Submit,
-        place: Place,
-        resume: Resume,
-        slot: &mut Option<OwnedSemaphorePermit>,
-    ) -> Result<Started, SubmitError> {
-        let Place { session, agent, config } = place;
-        let Resume { expected_version, turn, prior, answers } = resume;
-        let tenant = submit.tenant.clone();
-        let at = Timestamp::now();
-        let mut state = self.fold(&turn).await?;
-        let head = state.head;
-        let resumed = Event::Resumed { answers };
-        state.apply(head + 1, &resumed);
-        let segment = segment(head + 1, at, &[resumed]);
-        let command = ResumeTurn {
-            id: CommandId::mint(),
-            tenant: tenant.clone(),
-            session: session.clone(),
-            expected_version,
-            config: config.clone(),
-            turn: turn.clone(),
-            node: self.0.node.clone(),
-            segment: segment.clone(),
-            key: command_key(submit.key.as_ref(), &session, &turn, head + 1),
-            at,
-        };
-        let receipt = self.commit_turn(Command::ResumeTurn(Box::new(command))).await?;
-        self.0.metrics.turns_resumed.inc();
-        let enlisted = self.enlist(&tenant, &session, &turn, head);
-        enlisted.live.tail.publish(segment);
-        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
-        Ok(self.run(owned, prior, enlisted, slot.take()))
+/// Where a session stands. One whose next turn is about to leave the queue is busy.
+fn phase(record: &SessionRecord) -> SessionPhase<'_> {
+    match record.last_turn.as_ref().map(|turn| &turn.status) {
+        Some(TurnStatus::Running) => SessionPhase::Running,
+        Some(TurnStatus::Waiting(wait)) => SessionPhase::Waiting(wait),
+        Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None if record.queued > 0 => SessionPhase::Running,
+        Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None => SessionPhase::Idle,
     }
 }
 
-fn segment(first_seq: u64, at: Timestamp, events: &[Event]) -> Segment {
-    let mut builder = SegmentBuilder::new(first_seq);
-    events.iter().for_each(|event| builder.push(at, event));
-    builder.take()
+/// The answer that a submission gives to a form, if it does and the session waits for it.
+fn reply_to(submit: &Submit, phase: SessionPhase<'_>) -> Result<Option<Answer>, SubmitError> {
+    let Some(reply) = &submit.reply else { return Ok(None) };
+    let call = match phase {
+        SessionPhase::Waiting(wait) => open_form(wait, reply.form.as_ref()),
+        SessionPhase::Idle | SessionPhase::Running => None,
+    };
+    match (call, &reply.form) {
+        // Who says that the turn is to be ended does not mean to answer it.
+        (Some(_), None) if submit.on_busy == OnBusy::Interrupt => Ok(None),
+        (Some(call_id), _) => Ok(Some(Answer::Form { call_id: call_id.clone(), value: reply.value.clone() })),
+        (None, Some(form)) => Err(SubmitError::FormClosed { form: form.clone() }),
+        (None, None) => Ok(None),
+    }
+}
+
+fn open_form<'a>(wait: &'a Wait, form: Option<&FormId>) -> Option<&'a CallId> {
+    let asks = |waiting_for| matches!(waiting_for, WaitingFor::Form | WaitingFor::Permission);
+    let mut calls = wait.calls.iter().filter(|call| asks(call.waiting_for)).map(|call| &call.id);
+    calls.find(|call| form.is_none_or(|form| FormId::of_call(call) == *form))
 }

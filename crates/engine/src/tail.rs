@@ -68,6 +68,20 @@ impl Tail {
         self.head.send_modify(|head| head.seq = seq);
     }
 
+    /// Forgets the recent events, which the store has.
+    pub(crate) fn clear(&self) {
+        *self.ring.lock().unwrap_or_else(PoisonError::into_inner) = Ring::default();
+    }
+
+    /// Says that the durable log reaches at least this far, whoever wrote it.
+    pub(crate) fn reach(&self, seq: u64) {
+        self.head.send_if_modified(|head| {
+            let further = head.seq < seq;
+            head.seq = head.seq.max(seq);
+            further
+        });
+    }
+
     /// Says that this process adds nothing more.
     pub(crate) fn close(&self) {
         self.head.send_modify(|head| head.open = false);

@@ -2,11 +2,12 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
-use everturn_core::{CallId, CallRoute, Content, EffectId, Event, Json, Resolution, ToolUse};
-use everturn_tools::{Tool, ToolContext, cap_output};
+use everturn_core::{CallId, CallRoute, Content, EffectId, Event, Json, Resolution, Timestamp, ToolUse};
+use everturn_tools::{FormRequest, Tool, ToolContext, ToolKind, WaitRequest, cap_output};
 use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 
 use crate::{
+    artifacts::Written,
     metrics::ToolLabels,
     turn::{Stopped, Turn},
 };
@@ -34,8 +35,8 @@ impl Turn {
         if self.config.client_tools.iter().any(|tool| tool.name == name) {
             return CallRoute::Client;
         }
-        let enabled = self.config.tools.iter().find(|tool| tool.name == name && self.agent.offers(name));
         let internal = self.agent.internal_tools.iter().any(|tool| tool == name);
+        let enabled = self.agent.enabled(&self.config, &self.shared.tools).into_iter().find(|tool| tool.name == name);
         let route = match enabled {
             Some(tool) if tool.trust => CallRoute::Inline,
             Some(_) => CallRoute::Permission,
@@ -43,10 +44,25 @@ impl Turn {
             None => return CallRoute::Refused { reason: format!("There is no tool {name:?} in this session") },
         };
         // Nobody should be asked to allow a call that cannot run.
-        match self.shared.tools.validate(name, input) {
-            Ok(()) => route,
-            Err(reason) => CallRoute::Refused { reason },
+        if let Err(reason) = self.shared.tools.validate(name, input) {
+            return CallRoute::Refused { reason };
         }
+        let kind = self.shared.tools.get(name).map(|tool| tool.kind());
+        let checked = match kind {
+            // To ask somebody whether somebody may be asked would be one question too many.
+            Some(ToolKind::Form) => FormRequest::parse(input).map(|_| CallRoute::Form),
+            Some(ToolKind::Timer) => WaitRequest::parse(input)
+                .and_then(|wait| wait.wake_at(Timestamp::now()))
+                .map(|_| route),
+            Some(ToolKind::Runs | ToolKind::Artifact) | None => Ok(route),
+        };
+        checked.unwrap_or_else(|reason| CallRoute::Refused { reason })
+    }
+
+    /// Whether the session has this server-side tool.
+    pub(crate) fn may_call(&self, name: &str) -> bool {
+        let enabled = self.agent.enabled(&self.config, &self.shared.tools);
+        enabled.iter().any(|tool| tool.name == name) || self.agent.internal_tools.iter().any(|tool| tool == name)
     }
 
     /// Resolves calls, those that run in parallel. Intent is durable before anything runs.
@@ -55,6 +71,7 @@ impl Turn {
         for resolution in resolutions {
             match resolution {
                 Resolution::Tell { call_id, text } => self.tell(call_id, text)?,
+                Resolution::Elapsed { call_id } => self.elapsed(call_id)?,
                 Resolution::Run { call_id, repeat, permitted } => match self.prepare(&call_id, repeat, permitted) {
                     Ok(run) => runs.push(run),
                     Err(text) => self.tell(call_id, text)?,
@@ -63,28 +80,87 @@ impl Turn {
         }
         let mut last = None;
         for run in &runs {
+            let spec = run.tool.spec();
             last = Some(self.record(Event::ToolIntended {
                 call_id: run.call.id.clone(),
                 effect_id: run.effect_id.clone(),
                 effect: run.tool.effect(),
+                tool: spec.name.clone(),
+                label: spec.title.clone().unwrap_or_else(|| spec.name.clone()),
+                step: self.state.steps,
             })?);
         }
         if let Some(pushed) = last {
             self.log.durable(pushed.seq).await?;
         }
-        let mut running: FuturesUnordered<_> = runs.into_iter().map(|run| self.start(run)).collect();
+        let mut running = FuturesUnordered::new();
+        let mut written = Vec::new();
+        for run in runs {
+            match run.tool.kind() {
+                ToolKind::Timer => self.set_timer(&run)?,
+                ToolKind::Artifact => written.push(run),
+                ToolKind::Runs | ToolKind::Form => running.push(self.start(run)),
+            }
+        }
+        // One after the other: two may be versions of the same.
+        for run in written {
+            self.keep_artifact(run).await?;
+        }
         while let Some(outcome) = running.next().await {
             self.finished(outcome)?;
         }
         Ok(())
     }
 
+    fn set_timer(&mut self, run: &Run) -> Result<(), Stopped> {
+        let (call_id, from) = (run.call.id.clone(), Timestamp::now());
+        match WaitRequest::parse(&run.call.input).and_then(|wait| wait.wake_at(from)) {
+            Ok(wake_at) => self.record(Event::TimerSet { call_id, from, wake_at }).map(drop),
+            Err(text) => self.tell(call_id, text),
+        }
+    }
+
+    fn elapsed(&mut self, call_id: CallId) -> Result<(), Stopped> {
+        let state = self.state.calls.iter().find(|state| state.call.id == call_id);
+        let Some((name, timer)) = state.and_then(|state| Some((state.call.name.clone(), state.timer?))) else {
+            return self.tell(call_id, "Tool call not found".to_owned());
+        };
+        let now = Timestamp::now();
+        let time = |at: Timestamp| jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();
+        let content = Content::Text(format!("The wait is over. It was until {}; now it is {}.", time(timer.wake_at), time(now)));
+        let duration_ms = u64::try_from(now.millis().saturating_sub(timer.from.millis())).unwrap_or(0);
+        self.finished(Outcome { call_id, name, content, is_error: false, duration_ms, label: "ok" })
+    }
+
+    async fn keep_artifact(&mut self, run: Run) -> Result<(), Stopped> {
+        let begun = Instant::now();
+        let ToolUse { id: call_id, name, input } = run.call;
+        match self.write_artifact(&name, &call_id, &input).await {
+            Err(text) => {
+                let content = Content::Text(format!("Error: {text}"));
+                self.finished(Outcome { call_id, name, content, is_error: true, duration_ms: 0, label: "error" })
+            }
+            Ok(Written { artifact, writes }) => {
+                let text = format!("Kept as artifact {}, version {}.", artifact.id, artifact.version);
+                let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+                self.count_call(&name, "ok");
+                let content = Content::Text(text);
+                let finished = Event::ToolFinished { call_id, tool: name, content, is_error: false, duration_ms };
+                // The version, its content and the word of it: all in one commit.
+                let pushed = self.record_all(&[Event::ArtifactFinished(artifact), finished], writes)?;
+                // The next version is counted from what is stored.
+                self.log.durable(pushed.seq).await?;
+                Ok(())
+            }
+        }
+    }
+
     fn prepare(&self, call_id: &CallId, repeat: Option<EffectId>, permitted: bool) -> Result<Run, String> {
         let state = self.state.calls.iter().find(|state| state.call.id == *call_id);
         let call = state.map(|state| state.call.clone()).ok_or("Tool call not found")?;
         // The settings may have changed between the call and the permission.
-        let enabled = self.config.tools.iter().any(|tool| tool.name == call.name);
-        if permitted && !(enabled && self.agent.offers(&call.name)) {
+        let enabled = self.agent.enabled(&self.config, &self.shared.tools);
+        if permitted && !enabled.iter().any(|tool| tool.name == call.name) {
             return Err(format!("Tool call not run: {} is not enabled in this session any more", call.name));
         }
         let Some(tool) = self.shared.tools.get(&call.name) else {
@@ -137,11 +213,15 @@ impl Turn {
     }
 
     fn finished(&mut self, outcome: Outcome) -> Result<(), Stopped> {
-        let Outcome { call_id, name, content, is_error, duration_ms, label } = outcome;
-        // Models invent names; labels must stay few.
-        let tool = if self.shared.tools.get(&name).is_some() { name } else { "unknown".to_owned() };
-        self.shared.metrics.tool_calls.get_or_create(&ToolLabels { tool, outcome: label }).inc();
-        self.record(Event::ToolFinished { call_id, content, is_error, duration_ms })?;
+        let Outcome { call_id, name: tool, content, is_error, duration_ms, label } = outcome;
+        self.count_call(&tool, label);
+        self.record(Event::ToolFinished { call_id, tool, content, is_error, duration_ms })?;
         Ok(())
+    }
+
+    fn count_call(&self, name: &str, outcome: &'static str) {
+        // Models invent names; labels must stay few.
+        let tool = if self.shared.tools.get(name).is_some() { name } else { "unknown" }.to_owned();
+        self.shared.metrics.tool_calls.get_or_create(&ToolLabels { tool, outcome }).inc();
     }
 }

@@ -6,17 +6,19 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use everturn_core::{
-    CancelReason, Content, EffectClass, Event, FailureCode, Finish, Next, Outcome, Phase, SessionConfig, SessionId,
-    StepFinished, TenantId, TurnEnded, TurnState, Usage, next,
+    CallId, CancelReason, Content, EffectClass, Event, FailureCode, Finish, Next, Outcome, Phase, SessionConfig,
+    SessionId, StepFinished, TenantId, Timestamp, TurnState, Usage, Wait, next,
 };
-use everturn_store::{Rest, TurnStatus};
+use everturn_store::{Rest, TurnStatus, Write};
 use futures_util::FutureExt as _;
 
 use crate::{
     Agent,
     committer::CommitError,
+    document_context::Documents,
     engine::Shared,
     live::{Interrupt, LiveTurn},
+    forms,
     metrics::Label,
     prior::Prior,
     turn_log::{Pushed, TurnLog},
@@ -41,6 +43,17 @@ impl From<CommitError> for Stopped {
     }
 }
 
+/// How this process left a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// It waits, for so long at most.
+    Waiting(Option<Timestamp>),
+    /// It is over.
+    Ended,
+    /// Somebody else goes on with it, or nobody can.
+    Halted,
+}
+
 /// A turn that this process owns.
 pub(crate) struct Turn {
     pub(crate) shared: Arc<Shared>,
@@ -54,11 +67,13 @@ pub(crate) struct Turn {
     pub(crate) prior: Prior,
     /// Which of the agent's models is in use.
     pub(crate) model: usize,
+    /// The documents that history speaks of.
+    pub(crate) documents: Documents,
 }
 
 impl Turn {
     /// Runs until the turn rests, is interrupted, or the log takes no more.
-    pub(crate) async fn run(mut self, live: Arc<LiveTurn>) {
+    pub(crate) async fn run(mut self, live: Arc<LiveTurn>) -> Left {
         let timeout = self.agent.turn_timeout;
         let interrupt = tokio::select! {
             biased;
@@ -76,7 +91,8 @@ impl Turn {
             },
         };
         let closed = match interrupt {
-            None | Some(Interrupt::Halt) => Ok(()),
+            None => Ok(()),
+            Some(Interrupt::Halt) => return Left::Halted,
             // It has come to rest and only the store is slow: nothing may follow.
             Some(Interrupt::Cancel(_) | Interrupt::Fault) if self.state.phase != Phase::Running => self.rested().await,
             Some(Interrupt::Fault) => {
@@ -86,17 +102,17 @@ impl Turn {
             }
             Some(Interrupt::Cancel(reason)) => {
                 let usage = self.used_by_open_step(CountInput::Always);
-                let text = match reason {
-                    CancelReason::UserStop => "Tool call cancelled: the user stopped the turn",
-                    CancelReason::Timeout => "Tool call cancelled: the turn took too long",
-                    CancelReason::Superseded => "Tool call skipped: the user sent a new message",
-                    CancelReason::SessionDeleted => "Tool call cancelled: the session was deleted",
-                };
-                self.close(Outcome::Cancelled { reason }, usage, text).await
+                self.close(Outcome::Cancelled { reason }, usage, cancelled_text(reason)).await
             }
         };
-        if let Err(Stopped::Log(error)) = closed {
-            tracing::warn!(turn = %self.log.turn(), %error, "could not record how a turn ended");
+        match (closed, &self.state.phase) {
+            (Ok(()), Phase::Waiting(wait)) => Left::Waiting(wait.wake_at),
+            (Ok(()), Phase::Ended(_)) => Left::Ended,
+            (Ok(()), Phase::New | Phase::Running) | (Err(Stopped::Draining), _) => Left::Halted,
+            (Err(Stopped::Log(error)), _) => {
+                tracing::warn!(turn = %self.log.turn(), %error, "could not record how a turn ended");
+                Left::Halted
+            }
         }
     }
 
@@ -104,11 +120,15 @@ impl Turn {
         loop {
             match next(&self.state, self.agent.max_steps) {
                 Next::Rest => return Ok(()),
-                Next::Step | Next::RestartStep if self.shared.draining() => return Err(Stopped::Draining),
+                Next::Step | Next::RestartStep | Next::RetryStep if self.shared.draining() => {
+                    return Err(Stopped::Draining);
+                }
                 Next::Step => self.step().await?,
                 Next::RestartStep => self.restart_step().await?,
+                Next::RetryStep => self.retry_step().await?,
                 Next::Resolve(resolutions) => self.resolve(resolutions).await?,
-                Next::Wait(calls) => self.rest(vec![Event::Waiting { calls }]).await?,
+                Next::OpenForms(calls) => self.ask(&calls).await?,
+                Next::Wait(wait) => self.pause(wait).await?,
                 Next::End(outcome) => self.end(outcome).await?,
             }
         }
@@ -116,22 +136,48 @@ impl Turn {
 
     /// Appends an event.
     pub(crate) fn record(&mut self, event: Event) -> Result<Pushed, Stopped> {
-        let pushed = self.log.push(std::slice::from_ref(&event), None)?;
+        let pushed = self.log.push(std::slice::from_ref(&event), Vec::new(), None)?;
         self.state.apply(pushed.seq, &event);
         Ok(pushed)
     }
 
+    /// Appends events together with what changes beside the log.
+    pub(crate) fn record_all(&mut self, events: &[Event], writes: Vec<Write>) -> Result<Pushed, Stopped> {
+        let pushed = self.log.push(events, writes, None)?;
+        for (seq, event) in (self.state.head + 1..).zip(events) {
+            self.state.apply(seq, event);
+        }
+        Ok(pushed)
+    }
+
+    /// Rests until somebody answers or the time has come.
+    pub(crate) async fn pause(&mut self, wait: Wait) -> Result<(), Stopped> {
+        self.rest(vec![Event::Waiting(wait)], Vec::new()).await
+    }
+
+    /// Asks people, and rests: in one commit, so that whoever sees the question can answer it.
+    async fn ask(&mut self, calls: &[CallId]) -> Result<(), Stopped> {
+        let (mut events, writes) = self.open_forms(calls);
+        let mut asked = self.state.clone();
+        for (seq, event) in (asked.head + 1..).zip(&events) {
+            asked.apply(seq, event);
+        }
+        match next(&asked, self.agent.max_steps) {
+            Next::Wait(wait) => {
+                events.push(Event::Waiting(wait));
+                self.rest(events, writes).await
+            }
+            _ => self.record_all(&events, writes).map(drop),
+        }
+    }
+
     /// Appends the events that bring the turn to rest, and waits until they are durable.
-    async fn rest(&mut self, events: Vec<Event>) -> Result<(), Stopped> {
+    async fn rest(&mut self, events: Vec<Event>, writes: Vec<Write>) -> Result<(), Stopped> {
         for (seq, event) in (self.state.head + 1..).zip(&events) {
             self.state.apply(seq, event);
         }
-        let status = match &self.state.phase {
-            Phase::Waiting(calls) => TurnStatus::Waiting(calls.clone()),
-            Phase::New | Phase::Running | Phase::Ended(_) => TurnStatus::Ended,
-        };
-        let rest = rest(&self.state, status);
-        self.log.push(&events, Some(rest))?;
+        let rest = rest(&self.state);
+        self.log.push(&events, writes, Some(rest))?;
         self.rested().await
     }
 
@@ -147,22 +193,24 @@ impl Turn {
 
     /// Ends a turn that no step runs in.
     pub(crate) async fn end(&mut self, outcome: Outcome) -> Result<(), Stopped> {
-        let usage = self.state.usage;
-        self.rest(vec![Event::TurnEnded(TurnEnded { outcome, usage })]).await
+        self.rest(vec![Event::TurnEnded(self.state.ended(outcome))], Vec::new()).await
     }
 
     /// Ends a turn wherever it stands: what a step has produced is kept, open calls are answered.
     pub(crate) async fn close(&mut self, outcome: Outcome, usage: Usage, calls: &str) -> Result<(), Stopped> {
         let mut state = self.state.clone();
         let mut events = Vec::new();
+        let writes = forms::cancelled(&state);
         if let Some(step) = &state.step {
             self.count_tokens(usage);
-            let finished = StepFinished { content: step.content(), finish: Finish::Aborted, usage };
+            let content = step.content();
+            let finished = StepFinished { content, finish: Finish::Aborted, usage, deltas_dropped: false };
             events.push(Event::StepFinished(finished));
             state.apply(state.head + 1, &events[0]);
         }
         events.extend(state.open_calls().map(|open| Event::ToolFinished {
             call_id: open.call.id.clone(),
+            tool: open.call.name.clone(),
             content: Content::Text(match &open.intent {
                 // It may have had its effect before it was cut off; the model must not take it for undone.
                 Some((_, EffectClass::Effectful)) => UNKNOWN_OUTCOME.to_owned(),
@@ -171,8 +219,8 @@ impl Turn {
             is_error: true,
             duration_ms: 0,
         }));
-        events.push(Event::TurnEnded(TurnEnded { outcome, usage: state.usage }));
-        self.rest(events).await
+        events.push(Event::TurnEnded(state.ended(outcome)));
+        self.rest(events, writes).await
     }
 
     /// Ends the turn because it cannot be finished.
@@ -199,8 +247,24 @@ pub(crate) enum CountInput {
 }
 
 /// What is kept of a turn that rests.
-pub(crate) fn rest(state: &TurnState, status: TurnStatus) -> Rest {
+pub(crate) fn rest(state: &TurnState) -> Rest {
+    let status = match &state.phase {
+        Phase::Waiting(wait) => TurnStatus::Waiting(wait.clone()),
+        Phase::Ended(ended) => TurnStatus::Ended(ended.outcome.clone()),
+        // Nothing rests so; whoever finds it must not take it for one that waits.
+        Phase::New | Phase::Running => TurnStatus::Running,
+    };
     Rest { status, messages: state.messages(), usage: state.usage, compaction: state.compaction.clone() }
+}
+
+/// What the model is told of calls that a cancelled turn left open.
+pub(crate) fn cancelled_text(reason: CancelReason) -> &'static str {
+    match reason {
+        CancelReason::UserStop => "Tool call cancelled: the user stopped the turn",
+        CancelReason::Timeout => "Tool call cancelled: the turn took too long",
+        CancelReason::Superseded => "Tool call skipped: the user sent a new message",
+        CancelReason::SessionDeleted => "Tool call cancelled: the session was deleted",
+    }
 }
 
 fn outcome_label(outcome: &Outcome) -> &'static str {

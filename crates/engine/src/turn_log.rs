@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use everturn_core::{CancelReason, Event, Outcome, Segment, SegmentBuilder, Timestamp, TurnEnded, TurnId, Usage};
-use everturn_store::{Refusal, Rest, StoreError};
+use everturn_core::{CancelReason, Event, Outcome, Segment, SegmentBuilder, Timestamp, TurnId, TurnState};
+use everturn_store::{Refusal, Rest, StoreError, Write};
 
 use crate::{
     committer::{CommitError, Committer},
@@ -26,6 +26,7 @@ pub(crate) struct TurnLog {
 struct Pending {
     builder: SegmentBuilder,
     rest: Option<Rest>,
+    writes: Vec<Write>,
     queued: bool,
     failure: Option<CommitError>,
 }
@@ -33,7 +34,8 @@ struct Pending {
 impl TurnLog {
     /// The log of a turn that ends at `head`.
     pub(crate) fn new(turn: TurnId, epoch: u64, head: u64, committer: Committer, tail: Arc<Tail>) -> Self {
-        let pending = Pending { builder: SegmentBuilder::new(head + 1), rest: None, queued: false, failure: None };
+        let builder = SegmentBuilder::new(head + 1);
+        let pending = Pending { builder, rest: None, writes: Vec::new(), queued: false, failure: None };
         Self { turn, epoch, committer, tail, pending: Mutex::new(pending) }
     }
 
@@ -49,9 +51,15 @@ impl TurnLog {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends events, all of them within one commit, and the turn's rest if they bring it about. Gives the seq of
-    /// the last one and whether the turn should pause until a commit has made room.
-    pub(crate) fn push(self: &Arc<Self>, events: &[Event], rest: Option<Rest>) -> Result<Pushed, CommitError> {
+    /// Appends events, all of them within one commit, together with what changes beside the log, and the turn's rest if
+    /// they bring it about. Gives the seq of the last one and whether the turn should pause until a commit has made
+    /// room.
+    pub(crate) fn push(
+        self: &Arc<Self>,
+        events: &[Event],
+        writes: Vec<Write>,
+        rest: Option<Rest>,
+    ) -> Result<Pushed, CommitError> {
         let at = Timestamp::now();
         let mut pending = self.lock();
         if let Some(failure) = &pending.failure {
@@ -61,6 +69,7 @@ impl TurnLog {
             pending.builder.push(at, event);
         }
         pending.rest = rest;
+        pending.writes.extend(writes);
         let pushed = Pushed { seq: pending.builder.next_seq() - 1, full: pending.builder.len() > MAX_PENDING };
         let enqueue = !std::mem::replace(&mut pending.queued, true);
         drop(pending);
@@ -83,13 +92,14 @@ impl TurnLog {
     }
 
     /// Takes what is pending, for a commit.
-    pub(crate) fn take(&self) -> Option<(Segment, Option<Rest>)> {
+    pub(crate) fn take(&self) -> Option<Taken> {
         let mut pending = self.lock();
         pending.queued = false;
         if pending.builder.is_empty() {
             return None;
         }
-        Some((pending.builder.take(), pending.rest.take()))
+        let (rest, writes) = (pending.rest.take(), std::mem::take(&mut pending.writes));
+        Some(Taken { segment: pending.builder.take(), rest, writes })
     }
 
     /// Shows what was committed.
@@ -104,13 +114,25 @@ impl TurnLog {
         if gone && first {
             // The session was deleted under the turn. Nothing is kept of it any more, this end neither, but those who
             // read it must learn that it is over.
-            let outcome = Outcome::Cancelled { reason: CancelReason::SessionDeleted };
-            let mut builder = SegmentBuilder::new(self.tail.head().seq + 1);
-            builder.push(Timestamp::now(), &Event::TurnEnded(TurnEnded { outcome, usage: Usage::default() }));
-            self.tail.publish(builder.take());
+            self.tail.publish(deleted(self.tail.head().seq + 1));
         }
         self.tail.close();
     }
+}
+
+/// What is pending, see [`TurnLog::take`].
+pub(crate) struct Taken {
+    pub(crate) segment: Segment,
+    pub(crate) rest: Option<Rest>,
+    pub(crate) writes: Vec<Write>,
+}
+
+/// The end of a turn whose session was deleted, for those who read it.
+pub(crate) fn deleted(seq: u64) -> Segment {
+    let mut builder = SegmentBuilder::new(seq);
+    let outcome = Outcome::Cancelled { reason: CancelReason::SessionDeleted };
+    builder.push(Timestamp::now(), &Event::TurnEnded(TurnState::default().ended(outcome)));
+    builder.take()
 }
 
 /// See [`TurnLog::push`].

@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Context as _, bail};
-use everturn_engine::{Agent, Agents, Settings};
+use everturn_engine::{Agent, Agents, Models, Settings};
 use everturn_http::{Key, Keys, Scope};
 use everturn_models::{Model, Provider, ProviderConfig, ProviderKind};
 use everturn_store::Durability;
 use everturn_tools::{ToolSet, builtin_tools};
 use secrecy::ExposeSecret as _;
 
-use crate::config::{self, Config, Limits, ModelName};
+use crate::config::{self, Config, ModelName};
 
 /// The tools that agents may name.
 pub(crate) fn tools() -> anyhow::Result<ToolSet> {
@@ -18,8 +18,8 @@ pub(crate) fn tools() -> anyhow::Result<ToolSet> {
 }
 
 /// The agents, each with its models.
-pub(crate) fn agents(config: &Config) -> anyhow::Result<Agents> {
-    let providers = providers(&config.providers)?;
+pub(crate) fn agents(config: &Config, providers: &Providers) -> anyhow::Result<Agents> {
+    let providers = &providers.0;
     let model = |name: &ModelName| -> anyhow::Result<Arc<dyn Model>> {
         match providers.get(name.provider.as_str()) {
             Some(provider) => Ok(provider.model(&name.model)),
@@ -44,14 +44,31 @@ pub(crate) fn agents(config: &Config) -> anyhow::Result<Agents> {
             turn_timeout: agent.turn_timeout,
             context_window: agent.context_window,
             max_output_tokens: agent.max_output_tokens,
+            titles: agent.titles,
         })
     };
     Ok(Agents::new(config.agents.iter().map(agent).collect::<Result<_, _>>()?))
 }
 
-fn providers(configured: &BTreeMap<String, config::Provider>) -> anyhow::Result<BTreeMap<&str, Provider>> {
+/// The providers, by name.
+pub(crate) struct Providers(BTreeMap<String, Provider>);
+
+impl Models for Providers {
+    fn find(&self, name: &str) -> Option<Arc<dyn Model>> {
+        let (provider, model) = name.split_once('/')?;
+        let named = !model.trim().is_empty() && model.len() <= 256;
+        self.0.get(provider).filter(|_| named).map(|provider| provider.model(model))
+    }
+
+    fn providers(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+}
+
+/// The providers that are configured.
+pub(crate) fn providers(config: &Config) -> anyhow::Result<Providers> {
     let mut providers = BTreeMap::new();
-    for (name, provider) in configured {
+    for (name, provider) in &config.providers {
         let kind = match provider.kind {
             config::ProviderKind::OpenAi => ProviderKind::OpenAi,
             config::ProviderKind::Anthropic => ProviderKind::Anthropic,
@@ -66,9 +83,9 @@ fn providers(configured: &BTreeMap<String, config::Provider>) -> anyhow::Result<
             thinking_budget: provider.thinking_budget,
             ..ProviderConfig::new(kind)
         };
-        providers.insert(name.as_str(), Provider::new(name, wire)?);
+        providers.insert(name.clone(), Provider::new(name, wire)?);
     }
-    Ok(providers)
+    Ok(Providers(providers))
 }
 
 /// The keys, or none.
@@ -87,14 +104,23 @@ pub(crate) fn keys(config: &Config) -> Keys {
     Keys::Closed(config.keys.iter().map(key).collect())
 }
 
-/// What the engine needs of the limits.
-pub(crate) fn settings(limits: &Limits) -> Settings {
+/// What the engine needs of the limits and times.
+pub(crate) fn settings(config: &Config) -> Settings {
+    let limits = &config.limits;
     Settings {
+        pause_max: limits.pause_max,
+        session_queue: limits.session_queue,
+        form_expiry: limits.form_expiry,
+        artifact_bytes: limits.artifact_bytes,
+        document_bytes: limits.document_bytes,
+        document_context_bytes: limits.document_context_bytes,
+        retention: config.retention,
         concurrent_turns: limits.concurrent_turns,
         queued_turns: limits.queued_turns,
         queue_timeout: limits.queue_timeout,
         step_idle_timeout: limits.step_idle_timeout,
         retries: limits.retries,
+        retry_max: limits.retry_max,
         ring_bytes: limits.ring_bytes,
         ..Settings::default()
     }

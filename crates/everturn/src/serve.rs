@@ -13,6 +13,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use everturn_aap::Aap;
+use everturn_native::Native;
 use everturn_engine::{Engine, Metrics, Parts};
 use everturn_http::{
     BodyLimits, Connections, HttpMetrics, Operations, Views, cors, count_answers, operations, request_id, serve, views,
@@ -58,12 +59,14 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     metrics.register(&mut registry);
     let http_metrics = HttpMetrics::default();
     http_metrics.register(&mut registry);
+    let providers = compose::providers(&config)?;
     let engine = Engine::start(Parts {
         store: Arc::new(store),
         secrets,
-        agents: compose::agents(&config)?,
+        agents: compose::agents(&config, &providers)?,
+        models: Arc::new(providers),
         tools: compose::tools()?,
-        settings: compose::settings(&config.limits),
+        settings: compose::settings(&config),
         metrics,
     })
     .await?;
@@ -86,10 +89,15 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
 fn app(config: &Config, engine: &Engine, registry: Registry, metrics: HttpMetrics) -> Router {
     let limits = BodyLimits { bytes: config.limits.body_bytes, depth: config.limits.json_depth };
     let keys = Arc::new(compose::keys(config));
-    let aap = everturn_aap::routes(Aap { engine: engine.clone(), keys: Arc::clone(&keys), limits });
-    let any_view = views(Views::new(engine.clone(), keys, everturn_aap::projections()));
+    let silence = config.limits.heartbeat;
+    let aap = everturn_aap::routes(Aap { engine: engine.clone(), keys: Arc::clone(&keys), limits, silence });
+    let document_bytes = config.limits.document_bytes;
+    let native = Native { engine: engine.clone(), keys: Arc::clone(&keys), limits, document_bytes };
+    let projections = everturn_aap::projections().into_iter().chain(everturn_native::projections());
+    let any_view = views(Views::new(engine.clone(), keys, silence, projections));
     operations(Operations { engine: engine.clone(), registry: Arc::new(registry) })
         .merge(any_view)
+        .merge(everturn_native::routes(native))
         .nest("/aap/v1", aap.clone())
         .merge(aap)
         .layer(CatchPanicLayer::custom(panicked))

@@ -7,8 +7,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    body::Bytes,
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{
+        Path, Query, State,
+        rejection::{PathRejection, QueryRejection},
+    },
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -18,16 +20,17 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{AuthError, Keys, Scope, event_stream};
+use crate::{AuthError, Keys, Scope, event_stream, stream::no_more};
 
-/// After so long a silence a comment keeps the connection open.
-const SILENCE: Duration = Duration::from_secs(15);
+/// The view of those who do not say which.
+const DEFAULT_VIEW: &str = "native";
 
 /// What the route needs.
 #[derive(Clone)]
 pub struct Views {
     engine: Engine,
     keys: Arc<Keys>,
+    silence: Duration,
     projections: Arc<BTreeMap<&'static str, &'static dyn Projection>>,
 }
 
@@ -38,14 +41,15 @@ impl std::fmt::Debug for Views {
 }
 
 impl Views {
-    /// The projections of all dialects; the names of two never agree.
+    /// The projections of all dialects; the names of two never agree. A heartbeat comes after so long a silence.
     pub fn new(
         engine: Engine,
         keys: Arc<Keys>,
+        silence: Duration,
         projections: impl IntoIterator<Item = &'static dyn Projection>,
     ) -> Self {
         let projections = projections.into_iter().map(|projection| (projection.name(), projection)).collect();
-        Self { engine, keys, projections: Arc::new(projections) }
+        Self { engine, keys, silence, projections: Arc::new(projections) }
     }
 
     fn names(&self) -> String {
@@ -53,28 +57,48 @@ impl Views {
     }
 }
 
-/// `GET /api/v1/sessions/{session}/messages/{turn}/stream?as=<view>`, with `Last-Event-ID` or `?since=`.
+/// `GET /api/v1/sessions/{session}/messages/{turn}/stream?as=<view>`, with `Last-Event-ID` or `?since=`, and with a key in
+/// the header or a stream token in `?token=`.
 pub fn views(views: Views) -> Router {
-    Router::new().route("/api/v1/sessions/{session}/messages/{turn}/stream", get(view)).with_state(views)
+    Router::new()
+        .route("/api/v1/sessions/{session}/messages/{turn}/stream", get(view))
+        .method_not_allowed_fallback(async || ViewError::method())
+        .with_state(views)
 }
 
 #[derive(Deserialize)]
 struct ViewQuery {
     r#as: Option<String>,
     since: Option<String>,
+    token: Option<String>,
 }
 
 async fn view(
     State(views): State<Views>,
-    Path((session, turn)): Path<(String, String)>,
+    path: Result<Path<(String, String)>, PathRejection>,
     headers: HeaderMap,
     query: Result<Query<ViewQuery>, QueryRejection>,
 ) -> Result<Response, ViewError> {
-    let caller = views.keys.caller(&headers)?;
-    caller.require(Scope::Read)?;
-    let Query(query) = query.map_err(|error| ViewError::invalid("QUERY_INVALID", error.body_text()))?;
-    let name = query.r#as.unwrap_or_default();
-    let projection = *views.projections.get(name.as_str()).ok_or_else(|| {
+    let query = query.map_err(|error| ViewError::invalid("QUERY_INVALID", error.body_text()));
+    // Whoever may not see it learns nothing of what else is wrong.
+    let ids: Option<(SessionId, TurnId)> =
+        path.ok().and_then(|Path((session, turn))| Some((session.parse().ok()?, turn.parse().ok()?)));
+    let token = query.as_ref().ok().and_then(|Query(query)| query.token.as_deref());
+    let tenant = match (token, &ids) {
+        (Some(token), Some((session, turn))) => {
+            let tenant = views.engine.open_stream_token(token, session, turn);
+            tenant.ok_or(ViewError::token())?
+        }
+        (Some(_), None) => return Err(ViewError::token()),
+        (None, _) => {
+            let caller = views.keys.caller(&headers)?;
+            caller.require(Scope::Read)?;
+            caller.tenant
+        }
+    };
+    let Query(query) = query?;
+    let name = query.r#as.as_deref().unwrap_or(DEFAULT_VIEW);
+    let projection = *views.projections.get(name).ok_or_else(|| {
         let shown: String = name.chars().take(64).collect();
         ViewError::invalid("VIEW_UNKNOWN", format!("as={shown:?} is not a view; there are: {}", views.names()))
     })?;
@@ -84,10 +108,11 @@ async fn view(
         Some(text) => text.parse::<Cursor>().map_err(|error| ViewError::cursor(&text, &error))?,
         None => Cursor::default(),
     };
-    let ids = session.parse::<SessionId>().ok().zip(turn.parse::<TurnId>().ok());
     let (session, turn) = ids.ok_or(OpenError::NotFound)?;
-    let reader = views.engine.read_turn(&caller.tenant, &session, &turn, projection, cursor).await?;
-    Ok(event_stream(reader, Bytes::from_static(b": keep-alive\n\n"), SILENCE))
+    Ok(match views.engine.read_turn(&tenant, &session, &turn, projection, cursor).await? {
+        Some(reader) => event_stream(reader, views.silence),
+        None => no_more(&session, &turn),
+    })
 }
 
 /// `{"detail":{"code":…,"message":…}}`.
@@ -100,6 +125,16 @@ struct ViewError {
 impl ViewError {
     fn invalid(code: &'static str, message: String) -> Self {
         Self { status: StatusCode::BAD_REQUEST, code, message }
+    }
+
+    fn method() -> Self {
+        let message = "this path does not take that method".to_owned();
+        Self { status: StatusCode::METHOD_NOT_ALLOWED, code: "METHOD_NOT_ALLOWED", message }
+    }
+
+    fn token() -> Self {
+        let message = "the stream token is not valid for this turn, or has expired; ask for another one".to_owned();
+        Self { status: StatusCode::UNAUTHORIZED, code: "AUTH_TOKEN_INVALID", message }
     }
 
     fn cursor(text: &str, error: &dyn std::fmt::Display) -> Self {

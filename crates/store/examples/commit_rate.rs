@@ -9,10 +9,10 @@ use std::{
 };
 
 use everturn_core::{
-    Event, Message, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
+    Event, Message, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
 };
 use everturn_store::{
-    Append, BeginTurn, Command, Durability, NodeId, Rest, SqliteStore, Store, StoreError, TurnStatus,
+    Append, BeginTurn, Command, Durability, NodeId, Rest, SqliteStore, Start, Store, StoreError, TurnStatus,
 };
 
 const RUN: Duration = Duration::from_secs(2);
@@ -28,28 +28,33 @@ fn segment(first_seq: u64, count: u64) -> Segment {
 }
 
 fn begin(turn: &TurnId) -> Command {
+    begin_in(&SessionId::mint(), None, turn)
+}
+
+fn begin_in(session: &SessionId, expected_version: Option<u64>, turn: &TurnId) -> Command {
     Command::BeginTurn(Box::new(BeginTurn {
         tenant: TenantId::local(),
-        session: SessionId::mint(),
-        expected_version: None,
+        session: session.clone(),
+        expected_version,
         config: SessionConfig { agent: "demo".to_owned(), ..SessionConfig::default() },
         supersedes: None,
         turn: turn.clone(),
-        node: NodeId("bench".to_owned()),
+        start: Start::Now(NodeId("bench".to_owned())),
         segment: segment(1, 2),
         messages: vec![Message::user("Tell me something.")],
+        writes: Vec::new(),
         key: None,
         at: Timestamp::now(),
     }))
 }
 
 fn append(turn: &TurnId, segment: Segment, rest: Option<Rest>) -> Command {
-    Command::Append(Append { turn: turn.clone(), epoch: 1, segment, rest, at: Timestamp::now() })
+    Command::Append(Append { turn: turn.clone(), epoch: 1, segment, rest, writes: Vec::new(), at: Timestamp::now() })
 }
 
 fn rest() -> Rest {
     Rest {
-        status: TurnStatus::Ended,
+        status: TurnStatus::Ended(Outcome::Completed),
         messages: vec![Message::user("Tell me something."), Message::assistant("a word or two ".repeat(20))],
         usage: Usage { input: 10, output: 20 },
         compaction: None,
@@ -116,6 +121,33 @@ async fn short_turns(store: &SqliteStore, turns: usize) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Turns that begin in one commit and end in the next, each in a session that has many.
+async fn next_turns(store: &SqliteStore, sessions: usize) -> Result<(), Failure> {
+    let names: Vec<SessionId> = (0..sessions).map(|_| SessionId::mint()).collect();
+    let (mut count, mut version) = (0, None);
+    let mut committing = Duration::ZERO;
+    let started = Instant::now();
+    while started.elapsed() < RUN {
+        let turns: Vec<TurnId> = names.iter().map(|_| TurnId::mint()).collect();
+        let (begins, ends) = (
+            names.iter().zip(&turns).map(|(session, turn)| begin_in(session, version, turn)).collect(),
+            turns.iter().map(|turn| append(turn, segment(3, 22), Some(rest()))).collect(),
+        );
+        let before = Instant::now();
+        commit(store, begins).await?;
+        commit(store, ends).await?;
+        committing += before.elapsed();
+        count += sessions;
+        version = Some(version.unwrap_or(0) + 2);
+    }
+    println!(
+        "{sessions:>5} sessions with many: {:>7.0} turns/s   {:>8.2?} per turn in commits",
+        count as f64 / started.elapsed().as_secs_f64(),
+        committing / u32::try_from(count)?,
+    );
+    Ok(())
+}
+
 /// One long turn, read whole.
 async fn replay(store: &SqliteStore) -> Result<(), Failure> {
     const EVENTS: u64 = 100_000;
@@ -159,6 +191,9 @@ async fn main() -> Result<(), Failure> {
         }
         for turns in [1, 50, 500] {
             short_turns(&store, turns).await?;
+        }
+        for sessions in [1, 50, 500] {
+            next_turns(&store, sessions).await?;
         }
         replay(&store).await?;
         store.close().await;

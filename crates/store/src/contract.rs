@@ -2,11 +2,17 @@
 //!
 //! An implementation gives a [`Harness`] and runs all of them by [`store_contract!`](crate::store_contract).
 
+mod blobs;
+mod chores;
 mod commands;
 pub(crate) mod fixture;
 mod keys;
+mod queue;
 mod reads;
+mod recognition;
+mod records;
 mod recovery;
+mod retention;
 mod sessions;
 mod versus_model;
 
@@ -14,7 +20,10 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-pub use self::{commands::*, keys::*, reads::*, recovery::*, sessions::*, versus_model::*};
+pub use self::{
+    blobs::*, chores::*, commands::*, keys::*, queue::*, reads::*, recognition::*, records::*, recovery::*,
+    retention::*, sessions::*, versus_model::*,
+};
 use crate::Store;
 
 /// A place where a store can be opened again and again.
@@ -52,7 +61,37 @@ macro_rules! store_contract {
             a_waiting_turn_goes_on
             usage_is_counted_once
             settings_change_with_commands
+            queued_turns_run_in_order
+            a_queued_turn_has_not_begun
+            nothing_passes_the_queue
+            a_turn_is_queued_in_a_session
+            queueing_again_is_recognised
+            a_resting_turn_is_ended
+            ending_again_is_recognised
+            a_turn_that_never_ran_is_not_the_last
+            due_turns_come_in_the_order_of_their_times
+            stalled_sessions_are_found
+            idle_sessions_are_found
+            old_records_are_found
+            names_of_deleted_sessions_are_forgotten
+            commands_bring_records_along
+            refused_commands_write_nothing
+            recognised_commands_write_once
+            records_are_replaced_in_place
+            changes_may_expect_a_revision
+            records_are_listed_in_pages
+            record_positions_are_not_given_twice
+            records_belong_to_a_tenant
+            sessions_have_titles
+            records_have_content_in_parts
+            large_content_is_kept
+            records_go_with_their_session
+            a_shorter_log_is_read_from_every_seq
+            only_the_log_of_an_ended_turn_is_replaced
+            readers_find_one_log_or_the_other
+            old_logs_are_found
             a_repeated_key_is_refused
+            every_command_may_have_a_key
             keys_count_for_a_day
             keys_survive_a_restart
             resubmission_comes_before_repetition
@@ -66,6 +105,7 @@ macro_rules! store_contract {
             unknown_events_survive
             reads_are_gap_free_while_the_turn_comes_to_rest
             heads_are_those_of_the_last_commit
+            turns_are_read_in_pages
             what_does_not_exist_is_not_found
             tenants_do_not_see_each_other
             what_was_deleted_is_gone

@@ -14,9 +14,15 @@ mod sim;
 mod sqlite;
 mod store;
 
-pub use command::{Append, BeginTurn, Command, CommandKey, NewSession, Receipt, Refusal, Rest, ResumeTurn, Supersede};
+pub use command::{
+    Append, BeginTurn, Command, CommandKey, DeleteSession, EndTurn, Expect, NewSession, Put, Receipt, Refusal,
+    ReplaceLog, Rest, ResumeTurn, Start, Supersede, Write,
+};
 pub use error::StoreError;
-pub use record::{ClaimedTurn, NodeId, SessionRecord, SessionRow, TurnRecord, TurnStatus, TurnSummary};
+pub use record::{
+    ClaimedTurn, DueTurn, NodeId, Record, RecordFilter, RecordKind, RecordRow, SessionRecord, SessionRow, TurnRecord,
+    TurnStatus, TurnSummary,
+};
 pub use secrets::{SecretBox, SecretError, SecretPlace};
 #[cfg(feature = "test-support")]
 pub use sim::{Fault, Faults, SimStore};

@@ -1,6 +1,8 @@
 //! What a store gives back.
 
-use everturn_core::{Compaction, Message, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage, WaitingCall};
+use everturn_core::{
+    Compaction, Json, Message, Outcome, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage, Wait,
+};
 use serde::{Deserialize, Serialize};
 
 /// One running server. A new one at every start, so that an owner that died is never mistaken for a live one.
@@ -25,11 +27,16 @@ pub struct SessionRecord {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
-    /// The newest turn.
+    /// Its name for people.
+    pub title: Option<String>,
+    /// The turn that was started last: the one that runs or waits, if any does. One that was ended while it was queued
+    /// has not been started.
     pub last_turn: Option<TurnSummary>,
+    /// How many turns are queued behind it.
+    pub queued: u64,
 }
 
-/// The newest turn of a session, at a glance.
+/// A turn of a session, at a glance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnSummary {
     /// Its name.
@@ -44,10 +51,19 @@ pub struct TurnSummary {
 pub enum TurnStatus {
     /// It has an owner, who works on it.
     Running,
-    /// It rests until these calls are answered. Nobody owns it.
-    Waiting(Vec<WaitingCall>),
+    /// It rests until somebody answers or the time has come. Nobody owns it.
+    Waiting(Wait),
     /// It is over.
-    Ended,
+    Ended(Outcome),
+    /// It has not begun: another turn of its session comes first.
+    Queued,
+}
+
+impl TurnStatus {
+    /// Whether it is over.
+    pub fn is_ended(&self) -> bool {
+        matches!(self, Self::Ended(_))
+    }
 }
 
 /// A session with its place in the list of sessions.
@@ -76,8 +92,92 @@ pub struct TurnRecord {
     pub usage: Usage,
     /// The last compaction it made, as of its last rest.
     pub compaction: Option<Compaction>,
-    /// When it began.
+    /// When it was accepted.
     pub created_at: Timestamp,
+    /// When it last came to rest.
+    pub rested_at: Option<Timestamp>,
+}
+
+/// A waiting turn that goes on by itself at some time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueTurn {
+    /// Owner of the session.
+    pub tenant: TenantId,
+    /// Its session.
+    pub session: SessionId,
+    /// Its name.
+    pub turn: TurnId,
+    /// When; see [`Wait::wake_at`].
+    pub wake_at: Timestamp,
+}
+
+/// Something that lies beside the turns. What its texts mean is the caller's business.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What it is.
+    pub kind: RecordKind,
+    /// Its name, unique among the tenant's records of that kind. At most 256 bytes.
+    pub id: String,
+    /// The session that it belongs to, and is deleted with.
+    pub session: Option<SessionId>,
+    /// The turn that it came from.
+    pub turn: Option<TurnId>,
+    /// One of a few words, to find it by.
+    pub state: String,
+    /// What it says.
+    pub body: Json,
+    /// What came of it.
+    pub outcome: Option<Json>,
+}
+
+/// What a [`Record`] is. The numbers are stored and must stay as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum RecordKind {
+    /// Something that a person is asked.
+    Form = 1,
+    /// Something that an agent wrote.
+    Artifact = 2,
+    /// Something that a person uploaded.
+    Document = 3,
+    /// A stored agent.
+    Agent = 4,
+}
+
+impl RecordKind {
+    pub(crate) fn number(self) -> u8 {
+        self as u8
+    }
+
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        [Self::Form, Self::Artifact, Self::Document, Self::Agent].into_iter().find(|kind| kind.number() == number)
+    }
+}
+
+/// A record as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordRow {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// Rises with every record created; never given twice.
+    pub position: u64,
+    /// Rises with every change of the record, from 1. A blob is no change, nor is what says the same as before.
+    pub revision: u64,
+    /// The record.
+    pub record: Record,
+    /// When it was created: [`crate::Put::at`] or its like of the command that did.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// Which records are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordFilter {
+    /// Only those of this session.
+    pub session: Option<SessionId>,
+    /// Only those in this state.
+    pub state: Option<String>,
 }
 
 /// A turn that this node now owns.

@@ -3,11 +3,15 @@
 //! It keeps the contract, and is simple enough to be right by inspection: the contract suite also takes it as the model
 //! that other stores are compared with.
 
+mod chores;
 mod faults;
+mod records;
 mod state;
+mod turns;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use everturn_core::{Segment, SessionId, TenantId, Timestamp, TurnId};
 use futures_util::{FutureExt, future::BoxFuture};
 
@@ -15,8 +19,8 @@ use self::faults::Switches;
 pub use self::faults::{Fault, Faults};
 use self::state::State;
 use crate::{
-    ClaimedTurn, Command, CommandKey, NodeId, Receipt, Refusal, SessionRecord, SessionRow, Store, StoreError,
-    TurnRecord,
+    ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
+    SessionRecord, SessionRow, Store, StoreError, TurnRecord,
 };
 
 /// A [`Store`] in memory. Clones are the same store.
@@ -133,6 +137,75 @@ impl Store for SimStore {
 
     fn turns(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
         self.read(|state| state.turns(tenant, session))
+    }
+
+    fn turns_below(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
+        self.read(|state| state.turns_below(tenant, session, below, limit))
+    }
+
+    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<DueTurn>, StoreError>> {
+        self.read(|state| state.due(limit))
+    }
+
+    fn stalled(&self, limit: usize) -> BoxFuture<'_, Result<Vec<(TenantId, SessionId)>, StoreError>> {
+        self.read(|state| state.stalled(limit))
+    }
+
+    fn record(
+        &self,
+        tenant: &TenantId,
+        kind: RecordKind,
+        id: &str,
+    ) -> BoxFuture<'_, Result<Option<RecordRow>, StoreError>> {
+        self.read(|state| state.record(tenant, kind, id))
+    }
+
+    fn records(
+        &self,
+        tenant: &TenantId,
+        kind: RecordKind,
+        filter: &RecordFilter,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
+        self.read(|state| state.records(tenant, kind, filter, below, limit))
+    }
+
+    fn blob(
+        &self,
+        tenant: &TenantId,
+        kind: RecordKind,
+        id: &str,
+        part: u32,
+    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        self.read(|state| state.blob(tenant, kind, id, part))
+    }
+
+    fn old_logs(&self, before: Timestamp, level: u8, limit: usize) -> BoxFuture<'_, Result<Vec<TurnId>, StoreError>> {
+        self.read(|state| state.old_logs(before, level, limit))
+    }
+
+    fn old_records(
+        &self,
+        kind: RecordKind,
+        before: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
+        self.read(|state| state.old_records(kind, before, limit))
+    }
+
+    fn idle_sessions(
+        &self,
+        before: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(TenantId, SessionId)>, StoreError>> {
+        self.read(|state| state.idle_sessions(before, limit))
     }
 
     fn turn(

@@ -7,6 +7,7 @@
 
 mod batch;
 mod checkpoint;
+mod chores;
 #[cfg(all(test, feature = "test-support"))]
 mod failure_tests;
 mod fault;
@@ -15,6 +16,7 @@ mod live;
 mod log;
 mod open;
 mod readers;
+mod records;
 mod rows;
 mod schema;
 mod trim;
@@ -22,8 +24,10 @@ mod writer;
 
 use std::{path::Path, sync::Arc, thread::JoinHandle};
 
+use bytes::Bytes;
 use everturn_core::{Segment, SessionId, TenantId, Timestamp, TurnId};
 use futures_util::{FutureExt, future::BoxFuture};
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
@@ -35,8 +39,8 @@ use self::{
     writer::{Request, Writer},
 };
 use crate::{
-    ClaimedTurn, Command, CommandKey, NodeId, Receipt, Refusal, SessionRecord, SessionRow, Store, StoreError,
-    TurnRecord,
+    ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
+    SessionRecord, SessionRow, Store, StoreError, TurnRecord,
 };
 
 /// How many requests wait for the writer. The engine hands over one batch at a time, so this is plenty.
@@ -102,7 +106,7 @@ impl SqliteStore {
     #[cfg(test)]
     async fn on_writer<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&rusqlite::Connection) -> T + Send + 'static,
+        job: impl FnOnce(&Connection) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
         self.ask(|answer| {
             Request::Run(Box::new(move |connection| {
@@ -110,6 +114,27 @@ impl SqliteStore {
             }))
         })
         .await
+    }
+
+    /// Reads turns of a session, and gives the one that runs the head that it has.
+    fn read_turns(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        read: impl FnOnce(&Connection, &TenantId, &SessionId) -> Result<Vec<TurnRecord>, StoreError> + Send + 'static,
+    ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
+        let (tenant, session, live) = (tenant.clone(), session.clone(), Arc::clone(&self.live));
+        let read = self.readers.read(move |connection| {
+            // The turn that was started last is the only one that can run. Memory first, then the rows: see `live.rs`.
+            let last = rows::session(connection, &tenant, &session)?.and_then(|session| session.last_turn);
+            let head = last.and_then(|turn| Some((live.head(&turn.id)?, turn.id)));
+            let mut turns = read(connection, &tenant, &session)?;
+            if let Some((head, id)) = head {
+                turns.iter_mut().filter(|turn| turn.id == id).for_each(|turn| turn.head = turn.head.max(head));
+            }
+            Ok(turns)
+        });
+        read.boxed()
     }
 
     async fn ask<T>(
@@ -175,18 +200,84 @@ impl Store for SqliteStore {
     }
 
     fn turns(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
-        let (tenant, session, live) = (tenant.clone(), session.clone(), Arc::clone(&self.live));
-        let read = self.readers.read(move |connection| {
-            // The newest turn is the only one that can run. Memory first, then the rows: see `live.rs`.
-            let newest = rows::session(connection, &tenant, &session)?.and_then(|session| session.last_turn);
-            let head = newest.and_then(|turn| Some((live.head(&turn.id)?, turn.id)));
-            let mut turns = rows::turns(connection, &tenant, &session)?;
-            if let Some((head, id)) = head {
-                turns.iter_mut().filter(|turn| turn.id == id).for_each(|turn| turn.head = turn.head.max(head));
-            }
-            Ok(turns)
-        });
-        read.boxed()
+        let read =
+            |connection: &Connection, tenant: &TenantId, session: &SessionId| rows::turns(connection, tenant, session);
+        self.read_turns(tenant, session, read)
+    }
+
+    fn turns_below(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
+        let read = move |connection: &Connection, tenant: &TenantId, session: &SessionId| {
+            rows::turns_below(connection, tenant, session, below, limit)
+        };
+        self.read_turns(tenant, session, read)
+    }
+
+    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<DueTurn>, StoreError>> {
+        self.readers.read(move |connection| chores::due(connection, limit)).boxed()
+    }
+
+    fn stalled(&self, limit: usize) -> BoxFuture<'_, Result<Vec<(TenantId, SessionId)>, StoreError>> {
+        self.readers.read(move |connection| chores::stalled(connection, limit)).boxed()
+    }
+
+    fn record(
+        &self,
+        tenant: &TenantId,
+        kind: RecordKind,
+        id: &str,
+    ) -> BoxFuture<'_, Result<Option<RecordRow>, StoreError>> {
+        let (tenant, id) = (tenant.clone(), id.to_owned());
+        self.readers.read(move |connection| records::record(connection, &tenant, kind, &id)).boxed()
+    }
+
+    fn records(
+        &self,
+        tenant: &TenantId,
+        kind: RecordKind,
+        filter: &RecordFilter,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
+        let (tenant, filter) = (tenant.clone(), filter.clone());
+        self.readers.read(move |connection| records::records(connection, &tenant, kind, &filter, below, limit)).boxed()
+    }
+
+    fn blob(
+        &self,
+        tenant: &TenantId,
+        kind: RecordKind,
+        id: &str,
+        part: u32,
+    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        let (tenant, id) = (tenant.clone(), id.to_owned());
+        self.readers.read(move |connection| records::blob(connection, &tenant, kind, &id, part)).boxed()
+    }
+
+    fn old_logs(&self, before: Timestamp, level: u8, limit: usize) -> BoxFuture<'_, Result<Vec<TurnId>, StoreError>> {
+        self.readers.read(move |connection| chores::old_logs(connection, before, level, limit)).boxed()
+    }
+
+    fn old_records(
+        &self,
+        kind: RecordKind,
+        before: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
+        self.readers.read(move |connection| records::old_records(connection, kind, before, limit)).boxed()
+    }
+
+    fn idle_sessions(
+        &self,
+        before: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(TenantId, SessionId)>, StoreError>> {
+        self.readers.read(move |connection| chores::idle_sessions(connection, before, limit)).boxed()
     }
 
     fn turn(

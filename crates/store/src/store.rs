@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use everturn_core::{Segment, SessionId, TenantId, Timestamp, TurnId};
 use futures_util::future::BoxFuture;
 
 use crate::{
-    ClaimedTurn, Command, CommandKey, NodeId, Receipt, Refusal, SessionRecord, SessionRow, StoreError, TurnRecord,
+    ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
+    SessionRecord, SessionRow, StoreError, TurnRecord,
 };
 
-/// Keeps sessions, turns and logs.
+/// Keeps sessions, turns and logs, and the records that lie beside them.
 ///
 /// **Durability.** When [`Store::commit`] returns `Ok`, every command that has a receipt survives a crash of the process
 /// and, unless durability was relaxed by configuration, of the machine. When it returns `Err`, no command was
@@ -23,11 +25,13 @@ use crate::{
 ///
 /// **Visibility.** A read that begins after a commit has returned sees that commit. Reads never wait for a commit.
 ///
-/// **Tenants.** Every session belongs to one; what belongs to another is not there.
+/// **Tenants.** Every session and every record belongs to one; what belongs to another is not there.
 ///
-/// **Deletion.** What was deleted is gone from every read at once, its name is not given again to the same tenant, and
-/// appends to its turns are refused as [`Refusal::NotFound`]. Its content is gone from the files of a store that was
-/// closed in order, as far as the store says; only its name, and the keys of its commands until they are forgotten, remain.
+/// **Deletion.** A session that was deleted is gone from every read at once, with its turns and records; its name is not
+/// given again to the same tenant until [`Command::ForgetDeleted`], and appends to its turns are refused as
+/// [`Refusal::NotFound`]. Its content, and that of removed records and replaced logs, is gone from the files of a store
+/// that was closed in order, as far as the store says; only its name, and the keys of its commands until they are
+/// forgotten, remain.
 ///
 /// Dropping a future may leave a commit to happen all the same; dropping a read has no effect.
 pub trait Store: Send + Sync + 'static {
@@ -67,6 +71,72 @@ pub trait Store: Send + Sync + 'static {
 
     /// The session's turns, in order. Empty if there is no such session.
     fn turns(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>>;
+
+    /// A page of the session's turns, newest first, below an ordinal if one is given; `limit` at most. Queued turns are
+    /// the newest. Empty if there is no such session.
+    fn turns_below(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>>;
+
+    /// The waiting turns of all tenants that go on by themselves, those that come first before the others; `limit` at
+    /// most. Also those whose time has not come.
+    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<DueTurn>, StoreError>>;
+
+    /// The sessions of all tenants that have queued turns, and no turn that runs or waits, oldest first; `limit` at most.
+    fn stalled(&self, limit: usize) -> BoxFuture<'_, Result<Vec<(TenantId, SessionId)>, StoreError>>;
+
+    /// One record.
+    fn record(
+        &self,
+        tenant: &TenantId,
+        kind: RecordKind,
+        id: &str,
+    ) -> BoxFuture<'_, Result<Option<RecordRow>, StoreError>>;
+
+    /// The tenant's records of a kind, newest first, below a position if one is given; `limit` at most. The cost of a
+    /// page does not depend on how many records are in other states or sessions.
+    fn records(
+        &self,
+        tenant: &TenantId,
+        kind: RecordKind,
+        filter: &RecordFilter,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>>;
+
+    /// A part of a record's content.
+    fn blob(
+        &self,
+        tenant: &TenantId,
+        kind: RecordKind,
+        id: &str,
+        part: u32,
+    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>>;
+
+    /// Turns of all tenants that ended before a time and whose log has been shortened to less than this level (a log
+    /// that nobody shortened is at level 0), those that ended first before the others; `limit` at most.
+    fn old_logs(&self, before: Timestamp, level: u8, limit: usize) -> BoxFuture<'_, Result<Vec<TurnId>, StoreError>>;
+
+    /// Records of all tenants of a kind that last changed before a time, those that changed first before the others;
+    /// `limit` at most.
+    fn old_records(
+        &self,
+        kind: RecordKind,
+        before: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>>;
+
+    /// Sessions of all tenants that last changed before a time and have no turn that runs, waits or is queued, those that
+    /// changed first before the others; `limit` at most.
+    fn idle_sessions(
+        &self,
+        before: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(TenantId, SessionId)>, StoreError>>;
 
     /// One turn of a session.
     fn turn(

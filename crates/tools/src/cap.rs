@@ -3,7 +3,7 @@
 use everturn_core::{Block, Content};
 
 /// The content with at most `cap` bytes of text. What is cut is cut at the end, between two characters, and a note says
-/// so. Images are no text: they pass as they are.
+/// so. Images and documents are no text: they pass as they are.
 pub fn cap_output(content: Content, cap: usize) -> Content {
     let total = text_bytes(&content);
     if total <= cap {
@@ -32,7 +32,12 @@ pub fn cap_output(content: Content, cap: usize) -> Content {
                             kept.push(Block::Text(text));
                         }
                     }
-                    other @ (Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. }) => kept.push(other),
+                    other @ (Block::Thinking { .. }
+                    | Block::ToolUse(_)
+                    | Block::Image { .. }
+                    | Block::Document { .. }) => {
+                        kept.push(other);
+                    }
                 }
             }
             kept.push(Block::Text(note(total, shown)));
@@ -48,7 +53,7 @@ fn text_bytes(content: &Content) -> usize {
             .iter()
             .map(|block| match block {
                 Block::Text(text) => text.len(),
-                Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } => 0,
+                Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } | Block::Document { .. } => 0,
             })
             .sum(),
     }

@@ -81,6 +81,10 @@ impl Tool for Clock {
         &self.spec
     }
 
+    fn is_builtin(&self) -> bool {
+        true
+    }
+
     fn effect(&self) -> EffectClass {
         EffectClass::ReadOnly
     }

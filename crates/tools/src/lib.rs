@@ -2,26 +2,46 @@
 //!
 //! [`Tool`] is what the engine calls. [`ToolSet`] finds a tool by name and says, in words for a model, what is wrong
 //! with an input. [`SchemaCheck`] compiles schemas that come from outside within bounds. The built-in tools here have
-//! no effect on anything.
+//! no effect on anything but the conversation: [`Clock`] and [`Calculator`] run, the others ([`FormTool`], [`WaitTool`],
+//! [`ArtifactTool`]) say what the engine is to do, and their inputs are read here ([`FormRequest`], [`WaitRequest`],
+//! [`ArtifactInput`]; [`InputStream`] while a model still writes one).
 
+mod artifact;
 mod calculator;
 mod cap;
 mod clock;
+mod form;
+mod form_answer;
+mod input;
+mod input_stream;
 mod schema;
 mod schema_walk;
 mod tool;
 mod tool_set;
+mod wait;
 
 use std::sync::Arc;
 
+pub use artifact::{ArtifactInput, ArtifactTool, ArtifactType, Target};
 pub use calculator::Calculator;
 pub use cap::cap_output;
 pub use clock::Clock;
+pub use form::{FormRequest, FormTool, approval_schema};
+pub use form_answer::{answer_from_text, check_answer};
+pub use input_stream::{InputStream, NotAnObject, Piece};
 pub use schema::{Schema, SchemaCheck, SchemaError};
-pub use tool::{Tool, ToolContext, ToolFailure, ToolOutput};
+pub use tool::{Tool, ToolContext, ToolFailure, ToolKind, ToolOutput};
 pub use tool_set::{ToolSet, ToolSetError, is_tool_name};
+pub use wait::{Pause, WaitRequest, WaitTool};
 
 /// The tools that every server has.
 pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(Clock::new()), Arc::new(Calculator::new())]
+    vec![
+        Arc::new(Clock::new()),
+        Arc::new(Calculator::new()),
+        Arc::new(FormTool::new()),
+        Arc::new(WaitTool::new()),
+        Arc::new(ArtifactTool::create()),
+        Arc::new(ArtifactTool::update()),
+    ]
 }

@@ -1,8 +1,8 @@
-//! JSON Schemas of tool inputs, compiled within bounds.
+//! JSON Schemas of tool inputs and of answers to forms, compiled within bounds.
 //!
-//! Schemas come from outside: from clients with each request, from tool servers. So they are bounded in size, depth and
-//! patterns, may refer only into themselves, and a pair of schema and input that would cost too much to compare is
-//! refused instead of compared.
+//! Schemas come from outside: from clients with each request, from tool servers, from models. So they are bounded in
+//! size, depth and patterns, may refer only into themselves, and a pair of schema and input that would cost too much to
+//! compare is refused instead of compared.
 
 use std::fmt::Write as _;
 
@@ -132,29 +132,63 @@ pub struct Schema {
     expandable: Option<Value>,
 }
 
+/// Why a value does not fit a schema.
+#[derive(Debug)]
+pub(crate) enum Misfit {
+    /// It cannot be read as a tree.
+    Unreadable(serde_json::Error),
+    /// To compare it would cost too much.
+    TooMuchWork,
+    /// What is wrong with it: the first problems, each with its place, and how many more there are.
+    Problems { listed: Vec<String>, more: usize },
+}
+
+/// Whether problems show the values that they are about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Values {
+    Shown,
+    Hidden,
+}
+
 impl Schema {
     /// Whether the input fits. The message is for the model that made the input: what is wrong, and where.
     pub fn validate(&self, input: &Json) -> Result<(), String> {
-        let input: Value =
-            serde_json::from_str(input.as_str()).map_err(|error| format!("the input cannot be read: {error}"))?;
-        if let Some(root) = &self.expandable {
-            schema_walk::rehearse(root, &input).map_err(|TooMuchWork| {
+        self.compare(input, LISTED_ERRORS, Values::Shown).map_err(|misfit| match misfit {
+            Misfit::Unreadable(error) => format!("the input cannot be read: {error}"),
+            Misfit::TooMuchWork => {
                 "the input is too large or nested too deeply to be checked against the tool's schema".to_owned()
-            })?;
+            }
+            Misfit::Problems { listed, more } => {
+                let mut message = "the input does not fit the tool's schema:".to_owned();
+                for problem in listed {
+                    let _ = write!(message, "\n- {problem}");
+                }
+                if more > 0 {
+                    let _ = write!(message, "\n- and {more} more");
+                }
+                message
+            }
+        })
+    }
+
+    /// Whether the input fits; if not, its first `most` problems.
+    pub(crate) fn compare(&self, input: &Json, most: usize, values: Values) -> Result<(), Misfit> {
+        let input: Value = serde_json::from_str(input.as_str()).map_err(Misfit::Unreadable)?;
+        if let Some(root) = &self.expandable {
+            schema_walk::rehearse(root, &input).map_err(|TooMuchWork| Misfit::TooMuchWork)?;
         }
         if self.validator.is_valid(&input) {
             return Ok(());
         }
-        let mut message = "the input does not fit the tool's schema:".to_owned();
         let mut errors = self.validator.iter_errors(&input);
-        for error in errors.by_ref().take(LISTED_ERRORS) {
-            let _ = write!(message, "\n- {}: {}", location(&error), reason(&error));
-        }
-        let more = errors.count();
-        if more > 0 {
-            let _ = write!(message, "\n- and {more} more");
-        }
-        Err(message)
+        let problem = |error: ValidationError<'_>| match values {
+            Values::Shown => format!("{}: {}", location(&error), reason(&error)),
+            Values::Hidden => {
+                format!("{}: {}", location(&error), shortened(error.masked_with("the value").to_string()))
+            }
+        };
+        let listed = errors.by_ref().take(most).map(problem).collect();
+        Err(Misfit::Problems { listed, more: errors.count() })
     }
 }
 

@@ -37,6 +37,20 @@ impl ToolOutput {
 #[error("{0}")]
 pub struct ToolFailure(pub String);
 
+/// How a call is resolved. All but the first are the engine's own work; their [`Tool::call`] is never made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolKind {
+    /// The engine calls [`Tool::call`].
+    #[default]
+    Runs,
+    /// A person answers a form.
+    Form,
+    /// Time answers it.
+    Timer,
+    /// The engine keeps what the model writes, and shows it to readers while it is still being written.
+    Artifact,
+}
+
 /// A tool that the server runs.
 pub trait Tool: Send + Sync + fmt::Debug + 'static {
     /// What models and clients see of it.
@@ -44,6 +58,16 @@ pub trait Tool: Send + Sync + fmt::Debug + 'static {
 
     /// What a repetition would do.
     fn effect(&self) -> EffectClass;
+
+    /// Whether it is part of the server: such tools need nobody's permission where clients cannot say whom they trust.
+    fn is_builtin(&self) -> bool {
+        false
+    }
+
+    /// How a call is resolved.
+    fn kind(&self) -> ToolKind {
+        ToolKind::Runs
+    }
 
     /// How long one call may take.
     fn timeout(&self) -> Duration {
@@ -55,7 +79,7 @@ pub trait Tool: Send + Sync + fmt::Debug + 'static {
         64 * 1024
     }
 
-    /// Runs it. The input is valid against the schema. Dropping the future cancels the call and ends whatever it
-    /// started.
+    /// Runs it, if it is of the kind that runs. The input is valid against the schema. Dropping the future cancels the
+    /// call and ends whatever it started.
     fn call(&self, context: ToolContext, input: Json) -> BoxFuture<'static, Result<ToolOutput, ToolFailure>>;
 }

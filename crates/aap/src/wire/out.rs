@@ -73,6 +73,8 @@ impl<'a> BlockOut<'a> {
             Block::Thinking { text, .. } => Self::Thinking { thinking: text },
             Block::ToolUse(call) => Self::ToolUse { tool_call_id: &call.id, name: &call.name, input: &call.input },
             Block::Image { url } => Self::Image { url },
+            // The protocol has no word for documents; people know them by name.
+            Block::Document { name, .. } => Self::Text { text: name },
         })
     }
 }

@@ -23,6 +23,7 @@ pub(super) fn block() -> impl Strategy<Value = Block> {
         (".{0,12}", option::of("[a-z]{4}")).prop_map(|(text, signature)| Block::Thinking { text, signature }),
         tool_use().prop_map(Block::ToolUse),
         Just(Block::Image { url: "https://example.org/x.png".into() }),
+        ".{0,6}".prop_map(|name| Block::Document { id: "doc_1".parse().unwrap(), name }),
     ]
 }
 
@@ -52,6 +53,7 @@ fn route() -> impl Strategy<Value = CallRoute> {
         Just(CallRoute::Inline),
         Just(CallRoute::Permission),
         Just(CallRoute::Client),
+        Just(CallRoute::Form),
         ".{0,8}".prop_map(|reason| CallRoute::Refused { reason }),
     ]
 }
@@ -70,7 +72,7 @@ fn finish() -> impl Strategy<Value = Finish> {
     ]
 }
 
-fn answer() -> impl Strategy<Value = Answer> {
+pub(super) fn answer() -> impl Strategy<Value = Answer> {
     prop_oneof![
         (call_id(), content()).prop_map(|(call_id, content)| Answer::Result { call_id, content }),
         (call_id(), any::<bool>(), option::of(".{0,8}")).prop_map(|(call_id, granted, reason)| Answer::Permission {
@@ -78,7 +80,14 @@ fn answer() -> impl Strategy<Value = Answer> {
             granted,
             reason
         }),
+        (call_id(), json()).prop_map(|(call_id, value)| Answer::Form { call_id, value }),
+        call_id().prop_map(|call_id| Answer::Expired { call_id }),
+        call_id().prop_map(|call_id| Answer::Elapsed { call_id }),
     ]
+}
+
+pub(super) fn timestamp() -> impl Strategy<Value = Timestamp> {
+    (0..5000_i64).prop_map(Timestamp)
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
@@ -91,9 +100,81 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     ]
 }
 
-fn waiting() -> impl Strategy<Value = WaitingCall> {
-    (call_id(), "[a-z]{1,6}", prop_oneof![Just(WaitingFor::Result), Just(WaitingFor::Permission)])
-        .prop_map(|(id, name, waiting_for)| WaitingCall { id, name, waiting_for })
+fn waiting_for() -> impl Strategy<Value = WaitingFor> {
+    prop_oneof![Just(WaitingFor::Result), Just(WaitingFor::Permission), Just(WaitingFor::Form), Just(WaitingFor::Timer)]
+}
+
+pub(super) fn waiting() -> impl Strategy<Value = WaitingCall> {
+    (call_id(), "[a-z]{1,6}", waiting_for(), option::of(timestamp()))
+        .prop_map(|(id, name, waiting_for, until)| WaitingCall { id, name, waiting_for, until })
+}
+
+fn wait() -> impl Strategy<Value = Wait> {
+    (vec(waiting(), 0..4), option::of(timestamp())).prop_map(|(calls, wake_at)| Wait { calls, wake_at })
+}
+
+fn form_kind() -> impl Strategy<Value = FormKind> {
+    prop_oneof![
+        Just(FormKind::Clarify),
+        Just(FormKind::Integration),
+        Just(FormKind::Signature),
+        Just(FormKind::Approval)
+    ]
+}
+
+fn form() -> impl Strategy<Value = FormOpened> {
+    (call_id(), form_kind(), ".{0,8}", option::of(".{0,8}"), json(), option::of(timestamp())).prop_map(
+        |(call_id, kind, title, description, schema, expires_at)| {
+            let form_id = FormId::of_call(&call_id);
+            FormOpened { form_id, call_id, kind, title, description, schema, expires_at }
+        },
+    )
+}
+
+fn artifact_id() -> impl Strategy<Value = ArtifactId> {
+    call_id().prop_map(|call| ArtifactId::of_call(&call))
+}
+
+pub(super) fn artifact() -> impl Strategy<Value = ArtifactRef> {
+    (artifact_id(), 1..5_u32, ".{0,8}", "[a-z/]{1,8}").prop_map(|(id, version, title, content_type)| ArtifactRef {
+        id,
+        version,
+        title,
+        content_type,
+    })
+}
+
+/// An event that says something about an artifact, a form or a timer.
+fn beside() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        form().prop_map(Event::FormOpened),
+        (call_id(), timestamp(), timestamp()).prop_map(|(call_id, from, wake_at)| Event::TimerSet {
+            call_id,
+            from,
+            wake_at
+        }),
+        (artifact_id(), 1..5_u32, "[a-z]{1,8}", ".{0,8}").prop_map(|(id, version, artifact_type, title)| {
+            Event::ArtifactStarted(ArtifactStarted { id, version, artifact_type, title })
+        }),
+        (artifact_id(), 0..9_u32, ".{0,12}").prop_map(|(id, index, text)| Event::ArtifactDelta(ArtifactDelta {
+            id,
+            index,
+            text
+        })),
+        artifact().prop_map(Event::ArtifactFinished),
+    ]
+}
+
+/// How a step or a turn ended.
+fn end() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        (content(), finish(), usage(), any::<bool>()).prop_map(|(content, finish, usage, deltas_dropped)| {
+            Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped })
+        }),
+        (outcome(), usage(), ".{0,8}", vec(artifact(), 0..3)).prop_map(|(outcome, usage, response, artifacts)| {
+            Event::TurnEnded(TurnEnded { outcome, usage, response, artifacts })
+        }),
+    ]
 }
 
 /// An event of any kind, unknown ones included.
@@ -107,27 +188,31 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
         ".{0,20}".prop_map(Event::TextDelta),
         ".{0,20}".prop_map(Event::ThinkingDelta),
         (tool_use(), route()).prop_map(|(call, route)| Event::ToolCalled { call, route }),
-        (content(), finish(), usage()).prop_map(|(content, finish, usage)| Event::StepFinished(StepFinished {
-            content,
-            finish,
-            usage
-        })),
+        end(),
+        beside(),
         (".{0,8}", 0..9_u32, usage()).prop_map(|(reason, attempt, usage)| Event::StepRestarted {
             reason,
             attempt,
             usage
         }),
         ("[a-z/]{1,8}", ".{0,8}").prop_map(|(model, reason)| Event::ModelChanged { model, reason }),
-        (call_id(), effect())
-            .prop_map(|(call_id, effect)| { Event::ToolIntended { call_id, effect_id: EffectId::mint(), effect } }),
-        (call_id(), content(), any::<bool>(), 0..9999_u64).prop_map(|(call_id, content, is_error, duration_ms)| {
-            Event::ToolFinished { call_id, content, is_error, duration_ms }
+        (call_id(), effect(), "[a-z]{1,6}", ".{0,6}", 1..9_u32).prop_map(|(call_id, effect, tool, label, step)| {
+            Event::ToolIntended { call_id, effect_id: EffectId::mint(), effect, tool, label, step }
         }),
-        vec(waiting(), 1..4).prop_map(|calls| Event::Waiting { calls }),
+        (call_id(), "[a-z]{1,6}", content(), any::<bool>(), 0..9999_u64).prop_map(
+            |(call_id, tool, content, is_error, duration_ms)| Event::ToolFinished {
+                call_id,
+                tool,
+                content,
+                is_error,
+                duration_ms
+            }
+        ),
+        wait().prop_map(Event::Waiting),
         vec(answer(), 1..4).prop_map(|answers| Event::Resumed { answers }),
         (".{0,12}", 0..9_usize, usage())
             .prop_map(|(summary, covers, usage)| { Event::HistoryCompacted(Compaction { summary, covers, usage }) }),
-        (outcome(), usage()).prop_map(|(outcome, usage)| Event::TurnEnded(TurnEnded { outcome, usage })),
+        (1..9_u32).prop_map(|count| Event::Dropped { count }),
         (1000..=u16::MAX, vec(any::<u8>(), 0..20))
             .prop_map(|(kind, payload)| Event::Unknown { kind, payload: Bytes::from(payload) }),
     ]

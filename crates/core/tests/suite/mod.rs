@@ -1,5 +1,9 @@
+mod admission;
 mod arbitrary;
 mod context;
+mod fold;
+mod golden;
 mod segment;
 mod turn;
 mod valid;
+mod world;

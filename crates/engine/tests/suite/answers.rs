@@ -193,7 +193,7 @@ async fn nobody_else_sees_the_session() {
     assert_eq!(world.engine.submit(submit).await.unwrap_err().to_string(), "there is no such session");
     assert_eq!(world.engine.session(&other, &session).await, Ok(None));
     assert_eq!(world.history(&other, &session).await.unwrap().full, []);
-    assert_eq!(world.delete(&other, &session).await.unwrap_err().to_string(), "there is no such session");
+    assert_eq!(world.delete(&other, &session, None).await.unwrap_err().to_string(), "there is no such session");
     assert_eq!(world.sessions(&other, None, 10).await, Ok(vec![]));
     world.engine.session(&world.tenant, &session).await.unwrap().expect("the owner still has it");
 }

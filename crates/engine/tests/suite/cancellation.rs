@@ -16,7 +16,7 @@ async fn deleting_a_session_ends_a_silent_provider_call_at_once() {
     let started = world.begin("hi").await;
     until(async || world.log().await.len() == 3).await;
     let begun = Instant::now();
-    let (deleted, seen) = tokio::join!(world.delete(&world.tenant, &started.session), leg_of(&world.engine, &started));
+    let (deleted, seen) = tokio::join!(world.delete(&world.tenant, &started.session, None), leg_of(&world.engine, &started));
     deleted.unwrap();
     assert!(begun.elapsed() < Duration::from_millis(20), "{:?}", begun.elapsed());
     assert_eq!(model.under_way(), 0, "the call goes on");
@@ -42,7 +42,7 @@ async fn deleting_a_session_ends_a_running_tool_at_once() {
     let world = World::start(setup).await;
     let started = world.begin("hi").await;
     gate.waiting(1).await;
-    let (deleted, seen) = tokio::join!(world.delete(&world.tenant, &started.session), leg_of(&world.engine, &started));
+    let (deleted, seen) = tokio::join!(world.delete(&world.tenant, &started.session, None), leg_of(&world.engine, &started));
     deleted.unwrap();
     assert_eq!(world.setup.ledger.running(), 0, "the tool goes on");
     expect![[r#"
@@ -64,7 +64,7 @@ async fn deleting_a_session_ends_a_running_tool_at_once() {
 async fn a_waiting_session_can_be_deleted() {
     let world = World::start(Setup::new([vec![call("weather", "{}"), stop()]])).await;
     world.act(Act::User("weather?")).await;
-    world.delete(&world.tenant, &world.session()).await.unwrap();
+    world.delete(&world.tenant, &world.session(), None).await.unwrap();
     gone(&world).await;
 }
 
@@ -75,7 +75,7 @@ async fn gone(world: &World) {
     assert_eq!(world.sessions(&world.tenant, None, 10).await, Ok(vec![]));
     assert_eq!(world.history(&world.tenant, &session).await.unwrap().full, []);
     assert!(matches!(world.submit(world.message("hello?")).await, Err(SubmitError::NotFound)));
-    assert!(matches!(world.delete(&world.tenant, &session).await, Err(DeleteError::NotFound)));
+    assert!(matches!(world.delete(&world.tenant, &session, None).await, Err(DeleteError::NotFound)));
     let next = world.setup.start(world.store.crash()).await.unwrap();
     assert_eq!(next.session(&world.tenant, &session).await, Ok(None));
 }
@@ -86,9 +86,9 @@ async fn a_deletion_does_not_wait_for_a_turn_that_cannot_be_ended() {
     let started = world.begin("hi").await;
     until(async || world.log().await.len() == 3).await;
     world.store.faults().outage();
-    assert!(matches!(world.delete(&world.tenant, &started.session).await, Err(DeleteError::Store(_))));
+    assert!(matches!(world.delete(&world.tenant, &started.session, None).await, Err(DeleteError::Store(_))));
     world.store.faults().stop();
-    world.delete(&world.tenant, &started.session).await.unwrap();
+    world.delete(&world.tenant, &started.session, None).await.unwrap();
     gone(&world).await;
 }
 

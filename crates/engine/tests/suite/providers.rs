@@ -173,7 +173,7 @@ async fn fails_as(error: ModelError) -> (FailureCode, bool) {
 #[tokio::test(start_paused = true)]
 async fn every_kind_of_failure_has_its_code() {
     let error = |kind| ModelError::new(kind, "because");
-    let too_long = ModelError { retry_after: Some(Duration::from_secs(31)), ..error(RateLimited) };
+    let too_long = ModelError { retry_after: Some(Duration::from_secs(24 * 3600 + 1)), ..error(RateLimited) };
     assert_eq!(fails_as(too_long).await, (FailureCode::LlmRateLimited, true));
     assert_eq!(fails_as(error(RateLimited)).await, (FailureCode::LlmRateLimited, true));
     assert_eq!(fails_as(error(Unavailable)).await, (FailureCode::LlmProviderUnavailable, true));

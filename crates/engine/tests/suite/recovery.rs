@@ -120,15 +120,16 @@ async fn a_granted_call_that_a_crash_interrupted_is_not_asked_for_again() {
         2 step 1 with test/one
         3 call c1 transfer{} (asks)
         4 step finished: ToolUse, 100+10 tokens: [c1 transfer{}]
-        5 waiting for permission of c1 transfer
-        6 resumed: c1 granted
-        7 intent c1 as e1 (Idempotent)
+        5 form f1 for c1, approval: "Allow transfer?"
+        6 waiting for permission of c1 transfer
+        7 resumed: c1 granted
         8 intent c1 as e1 (Idempotent)
-        9 result c1: "transfer ran with {}"
-        10 step 2 with test/one
-        11 text "Well."
-        12 step finished: Stop, 100+10 tokens: "Well."
-        13 ended, 200+20 tokens: completed
+        9 intent c1 as e1 (Idempotent)
+        10 result c1: "transfer ran with {}"
+        11 step 2 with test/one
+        12 text "Well."
+        13 step finished: Stop, 100+10 tokens: "Well."
+        14 ended, 200+20 tokens: completed
     "#]]
     .assert_eq(&world.rested().await);
 }

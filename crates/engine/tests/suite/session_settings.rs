@@ -41,6 +41,7 @@ fn before() -> SessionConfig {
             ("key".to_owned(), OptionValue::Sealed("sealed before".to_owned())),
         ]
         .into(),
+        ..SessionConfig::default()
     }
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use everturn_core::{Answer, Event, submission::Submission};
 use everturn_engine::{Cursor, Started, Submit, Target};
-use everturn_store::TurnStatus;
 
 use super::harness::*;
 
@@ -14,7 +13,7 @@ async fn read_to_the_end(world: &World, started: &Started, patience: usize) -> V
     while !frames.last().is_some_and(Frame::ends_turn) {
         let cursor = frames.last().map_or(Cursor::default(), |frame| frame.cursor);
         let reader = world.read_turn(&world.tenant, &started.session, &started.turn, &FRAMES, cursor).await;
-        let mut reader = reader.unwrap();
+        let mut reader = reader.unwrap().expect("the turn has not been read to its end");
         for _ in 0..patience {
             match read_some(&mut reader).await {
                 Some(more) => frames.extend(more),
@@ -36,8 +35,8 @@ async fn converse(world: Arc<World>, submit: Submit) {
         })
         .into();
     let events = leg_of(&world.engine, &started).await;
-    let Some((_, Event::Waiting { calls })) = events.last() else { panic!("{events:?}") };
-    let answers = calls.iter().map(|call| Answer::Permission { call_id: call.id.clone(), granted: true, reason: None });
+    let Some((_, Event::Waiting(wait))) = events.last() else { panic!("{events:?}") };
+    let answers = wait.calls.iter().map(|call| Answer::Permission { call_id: call.id.clone(), granted: true, reason: None });
     let answers = Submit {
         target: Target::Existing(started.session.clone()),
         update: Default::default(),
@@ -79,7 +78,7 @@ async fn two_hundred_conversations_on_four_threads() {
     }
     let rows = world.sessions(&world.tenant, None, 1000).await.unwrap();
     assert_eq!(rows.len(), 200);
-    assert!(rows.iter().all(|row| row.session.last_turn.as_ref().unwrap().status == TurnStatus::Ended));
+    assert!(rows.iter().all(|row| row.session.last_turn.as_ref().unwrap().status.is_ended()));
     let runs = world.setup.ledger.runs_by_effect();
     assert_eq!(runs.len(), 400);
     assert!(runs.values().all(|count| *count == 1), "a tool ran twice");

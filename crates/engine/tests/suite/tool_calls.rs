@@ -138,15 +138,16 @@ async fn a_granted_tool_runs() {
             2 step 1 with test/one
             3 call c1 pay{} (asks)
             4 step finished: ToolUse, 100+10 tokens: [c1 pay{}]
-            5 waiting for permission of c1 pay
+            5 form f1 for c1, approval: "Allow pay?"
+            6 waiting for permission of c1 pay
             > answers
-            6 resumed: c1 granted
-            7 intent c1 as e1 (Effectful)
-            8 result c1: "pay ran with {}"
-            9 step 2 with test/one
-            10 text "Paid."
-            11 step finished: Stop, 100+10 tokens: "Paid."
-            12 ended, 200+20 tokens: completed
+            7 resumed: c1 granted
+            8 intent c1 as e1 (Effectful)
+            9 result c1: "pay ran with {}"
+            10 step 2 with test/one
+            11 text "Paid."
+            12 step finished: Stop, 100+10 tokens: "Paid."
+            13 ended, 200+20 tokens: completed
         "#]],
     )
     .await;
@@ -167,15 +168,17 @@ async fn a_denied_tool_does_not_run_and_the_model_hears_why() {
             3 call c1 pay{} (asks)
             4 call c2 pay{} (asks)
             5 step finished: ToolUse, 100+10 tokens: [c1 pay{}, c2 pay{}]
-            6 waiting for permission of c1 pay, permission of c2 pay
+            6 form f1 for c1, approval: "Allow pay?"
+            7 form f2 for c2, approval: "Allow pay?"
+            8 waiting for permission of c1 pay, permission of c2 pay
             > answers
-            7 resumed: c1 denied (too dear), c2 denied
-            8 result c1 error: "Tool call denied: too dear"
-            9 result c2 error: "Tool call denied"
-            10 step 2 with test/one
-            11 text "All right."
-            12 step finished: Stop, 100+10 tokens: "All right."
-            13 ended, 200+20 tokens: completed
+            9 resumed: c1 denied (too dear), c2 denied
+            10 result c1 error: "Tool call denied: too dear"
+            11 result c2 error: "Tool call denied"
+            12 step 2 with test/one
+            13 text "All right."
+            14 step finished: Stop, 100+10 tokens: "All right."
+            15 ended, 200+20 tokens: completed
         "#]],
     )
     .await;
@@ -203,15 +206,16 @@ async fn a_mixed_step_shows_all_calls_then_runs_what_it_may_then_waits() {
             7 step finished: ToolUse, 100+10 tokens: [c1 weather{}, c2 weather{}, c3 look{}, c4 pay{}]
             8 intent c3 as e1 (ReadOnly)
             9 result c3: "look ran with {}"
-            10 waiting for result of c1 weather, result of c2 weather, permission of c4 pay
+            10 form f4 for c4, approval: "Allow pay?"
+            11 waiting for result of c1 weather, result of c2 weather, permission of c4 pay
             > answers
-            11 resumed: c4 granted, c2 gave "two", c1 gave "one"
-            12 intent c4 as e2 (Effectful)
-            13 result c4: "pay ran with {}"
-            14 step 2 with test/one
-            15 text "Done."
-            16 step finished: Stop, 100+10 tokens: "Done."
-            17 ended, 200+20 tokens: completed
+            12 resumed: c4 granted, c2 gave "two", c1 gave "one"
+            13 intent c4 as e2 (Effectful)
+            14 result c4: "pay ran with {}"
+            15 step 2 with test/one
+            16 text "Done."
+            17 step finished: Stop, 100+10 tokens: "Done."
+            18 ended, 200+20 tokens: completed
             > history
             user: "go"
             assistant: [c1 weather{}, c2 weather{}, c3 look{}, c4 pay{}]
@@ -249,7 +253,8 @@ async fn wrong_answers_are_refused_whole_and_change_nothing() {
             3 call c1 weather{} (client)
             4 call c2 pay{} (asks)
             5 step finished: ToolUse, 100+10 tokens: [c1 weather{}, c2 pay{}]
-            6 waiting for result of c1 weather, permission of c2 pay
+            6 form f2 for c2, approval: "Allow pay?"
+            7 waiting for result of c1 weather, permission of c2 pay
             > answers
             refused: every waiting tool call must be answered in one submission; missing: c2
             > answers
@@ -263,13 +268,13 @@ async fn wrong_answers_are_refused_whole_and_change_nothing() {
             > answers
             refused: there is nothing in the submission; send one user message, or answers to the waiting tool calls
             > answers
-            7 resumed: c1 gave "sun", c2 granted
-            8 intent c2 as e1 (Effectful)
-            9 result c2: "pay ran with {}"
-            10 step 2 with test/one
-            11 text "Done."
-            12 step finished: Stop, 100+10 tokens: "Done."
-            13 ended, 200+20 tokens: completed
+            8 resumed: c1 gave "sun", c2 granted
+            9 intent c2 as e1 (Effectful)
+            10 result c2: "pay ran with {}"
+            11 step 2 with test/one
+            12 text "Done."
+            13 step finished: Stop, 100+10 tokens: "Done."
+            14 ended, 200+20 tokens: completed
             > answers
             refused: tool call c1 was answered before; an answer counts once
         "#]],
@@ -294,7 +299,8 @@ async fn a_new_message_takes_the_place_of_a_waiting_turn() {
         3 call c1 weather{} (client)
         4 call c2 pay{} (asks)
         5 step finished: ToolUse, 100+10 tokens: [c1 weather{}, c2 pay{}]
-        6 waiting for result of c1 weather, permission of c2 pay
+        6 form f2 for c2, approval: "Allow pay?"
+        7 waiting for result of c1 weather, permission of c2 pay
         > never mind
         1 turn started: user: "never mind"
         2 step 1 with test/one
@@ -314,10 +320,11 @@ async fn a_new_message_takes_the_place_of_a_waiting_turn() {
         3 call c1 weather{} (client)
         4 call c2 pay{} (asks)
         5 step finished: ToolUse, 100+10 tokens: [c1 weather{}, c2 pay{}]
-        6 waiting for result of c1 weather, permission of c2 pay
-        7 result c1 error: "Tool call skipped: the user sent a new message"
-        8 result c2 error: "Tool call skipped: the user sent a new message"
-        9 ended, 100+10 tokens: cancelled: Superseded
+        6 form f2 for c2, approval: "Allow pay?"
+        7 waiting for result of c1 weather, permission of c2 pay
+        8 result c1 error: "Tool call skipped: the user sent a new message"
+        9 result c2 error: "Tool call skipped: the user sent a new message"
+        10 ended, 100+10 tokens: cancelled: Superseded
     "#]]
     .assert_eq(&transcript);
 }
@@ -389,14 +396,15 @@ async fn a_tool_that_the_granting_request_disables_does_not_run() {
             5 step finished: ToolUse, 100+10 tokens: [c1 pay{}, c2 book{}]
             6 intent c2 as e1 (Idempotent)
             7 result c2: "book ran with {}"
-            8 waiting for permission of c1 pay
+            8 form f1 for c1, approval: "Allow pay?"
+            9 waiting for permission of c1 pay
             > answers with other settings
-            9 resumed: c1 granted
-            10 result c1 error: "Tool call not run: pay is not enabled in this session any more"
-            11 step 2 with test/one
-            12 text "Well."
-            13 step finished: Stop, 100+10 tokens: "Well."
-            14 ended, 200+20 tokens: completed
+            10 resumed: c1 granted
+            11 result c1 error: "Tool call not run: pay is not enabled in this session any more"
+            12 step 2 with test/one
+            13 text "Well."
+            14 step finished: Stop, 100+10 tokens: "Well."
+            15 ended, 200+20 tokens: completed
         "#]],
     )
     .await;

@@ -82,6 +82,7 @@ pub(super) fn check(report: &mut Report<'_>, around: &Surroundings<'_>, agent: f
         capabilities,
         max_output_tokens,
         context_window,
+        titles: agent.titles.unwrap_or(plain.titles),
         name: plain.name,
         model: plain.model,
     })

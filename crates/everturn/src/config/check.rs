@@ -16,7 +16,7 @@ use super::{
     choice::choose,
     duration as human_duration,
     file::{File, Text},
-    keys,
+    keys, retention,
     problem::Report,
     provider,
     settings::{Config, Durability, Provider, Source, StoreLocation},
@@ -91,6 +91,7 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         agents.extend(agent::check(report, &Surroundings { providers: &providers, tools }, agent));
     }
     let limits = Limits::check(report, &file.limits);
+    let retention = retention::check(report, &file.retention);
 
     let mut providers: BTreeMap<_, _> = providers.into_iter().filter_map(|(name, it)| Some((name, it?))).collect();
     if !own_agents {
@@ -107,6 +108,7 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         providers,
         agents,
         limits,
+        retention,
     })
 }
 

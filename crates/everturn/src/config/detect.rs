@@ -94,11 +94,16 @@ fn model(provider: &str, model: &str) -> ModelName {
 fn plain_agent(provider: &str, name: &str) -> Agent {
     Agent {
         title: Some(name.to_owned()),
-        description: Some(format!("The model {name} with a clock and a calculator")),
+        description: Some(format!("The model {name} with the built-in tools")),
         instructions: "You are a helpful assistant.".to_owned(),
-        tools: vec!["clock".to_owned(), "calculator".to_owned()],
+        tools: tools(),
         ..Agent::new(AgentName::like(name), model(provider, name))
     }
+}
+
+/// All that are built in.
+fn tools() -> Vec<String> {
+    ["clock", "calculator", "request_form", "create_artifact", "update_artifact", "wait"].map(str::to_owned).to_vec()
 }
 
 /// Has one option of each type, so that all that clients can do can be tried without a model.
@@ -128,7 +133,7 @@ fn demo_agent() -> Agent {
         title: Some("Demo".to_owned()),
         description: Some("Works offline and shows what the server can do: ask it for help".to_owned()),
         instructions: "You are a demonstration. You talk with {{name}} and answer in {{language}}.".to_owned(),
-        tools: vec!["clock".to_owned(), "calculator".to_owned()],
+        tools: tools(),
         options,
         ..Agent::new(AgentName::like("demo"), model("demo", "assistant"))
     }

@@ -25,6 +25,8 @@ pub(super) struct File {
     pub(super) agents: Vec<Agent>,
     #[serde(default)]
     pub(super) limits: Limits,
+    #[serde(default)]
+    pub(super) retention: Retention,
 }
 
 impl File {
@@ -77,6 +79,7 @@ pub(super) struct Agent {
     pub(super) capabilities: Capabilities,
     pub(super) max_output_tokens: Option<Number>,
     pub(super) context_window: Option<Number>,
+    pub(super) titles: Option<bool>,
 }
 
 #[derive(Default, Deserialize)]
@@ -111,6 +114,25 @@ pub(super) struct Limits {
     pub(super) connections: Option<Number>,
     pub(super) step_idle_timeout: Option<Text>,
     pub(super) retries: Option<Number>,
+    pub(super) retry_max: Option<Text>,
     pub(super) ring_bytes: Option<Number>,
     pub(super) shutdown_grace: Option<Text>,
+    pub(super) heartbeat: Option<Text>,
+    pub(super) session_queue: Option<Number>,
+    pub(super) form_expiry: Option<Text>,
+    pub(super) pause_max: Option<Text>,
+    pub(super) artifact_bytes: Option<Number>,
+    pub(super) document_bytes: Option<Number>,
+    pub(super) document_context_bytes: Option<Number>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Retention {
+    pub(super) deltas: Option<Text>,
+    pub(super) logs: Option<Text>,
+    pub(super) artifacts: Option<Text>,
+    pub(super) sessions: Option<Text>,
+    pub(super) deleted: Option<Text>,
+    pub(super) interval: Option<Text>,
 }

@@ -27,10 +27,26 @@ pub struct Limits {
     pub step_idle_timeout: Duration,
     /// How often a failed model step is tried again.
     pub retries: u32,
+    /// Longest wait before another try within a step; a turn that must wait longer pauses.
+    pub retry_max: Duration,
     /// Recent events of a running turn that are kept in memory for its readers, in bytes.
     pub ring_bytes: usize,
     /// How long steps may go on after the server was told to stop.
     pub shutdown_grace: Duration,
+    /// After so long a silence a stream gets a heartbeat.
+    pub heartbeat: Duration,
+    /// Most messages that wait in a session for the turn under way to end.
+    pub session_queue: usize,
+    /// How long people have to answer a form; `None` for ever.
+    pub form_expiry: Option<Duration>,
+    /// Longest pause that a provider may ask a turn for.
+    pub pause_max: Duration,
+    /// Largest content of an artifact, in bytes.
+    pub artifact_bytes: usize,
+    /// Largest document, in bytes.
+    pub document_bytes: usize,
+    /// How much of a document's text a model is given, in bytes.
+    pub document_context_bytes: usize,
 }
 
 impl Default for Limits {
@@ -44,8 +60,16 @@ impl Default for Limits {
             connections: 20_000,
             step_idle_timeout: Duration::from_secs(60),
             retries: 4,
+            retry_max: Duration::from_secs(30),
             ring_bytes: 256 * 1024,
             shutdown_grace: Duration::from_secs(5),
+            heartbeat: Duration::from_secs(15),
+            session_queue: 32,
+            form_expiry: Some(Duration::from_secs(7 * 24 * 60 * 60)),
+            pause_max: Duration::from_secs(24 * 60 * 60),
+            artifact_bytes: 4 * 1024 * 1024,
+            document_bytes: 50_000_000,
+            document_context_bytes: 200 * 1024,
         }
     }
 }
@@ -64,6 +88,20 @@ impl Limits {
         let queued_turns = size("queued_turns", &file.queued_turns, 0..=1_000_000, default.queued_turns);
         let connections = size("connections", &file.connections, ANY_COUNT, default.connections);
         let ring_bytes = size("ring_bytes", &file.ring_bytes, 4096..=64 * 1024 * 1024, default.ring_bytes);
+        let session_queue = size("session_queue", &file.session_queue, 0..=10_000, default.session_queue);
+        // What the store takes in one piece.
+        let artifact_bytes = size("artifact_bytes", &file.artifact_bytes, 1024..=8 * 1024 * 1024, default.artifact_bytes);
+        let document_bytes = size("document_bytes", &file.document_bytes, 1024..=500_000_000, default.document_bytes);
+        let document_context_bytes = size(
+            "document_context_bytes",
+            &file.document_context_bytes,
+            1024..=1024 * 1024,
+            default.document_context_bytes,
+        );
+        let form_expiry = match &file.form_expiry {
+            Some(text) if text.get_ref() == "never" => None,
+            text => duration(report, "form_expiry", text.as_ref()).or(default.form_expiry),
+        };
         let retries = number(report, "retries", file.retries.as_ref(), 0..=100)
             .and_then(|n| u32::try_from(n).ok())
             .unwrap_or(default.retries);
@@ -77,8 +115,16 @@ impl Limits {
             connections,
             step_idle_timeout: time("step_idle_timeout", file.step_idle_timeout.as_ref(), default.step_idle_timeout),
             retries,
+            retry_max: time("retry_max", file.retry_max.as_ref(), default.retry_max),
             ring_bytes,
             shutdown_grace: time("shutdown_grace", file.shutdown_grace.as_ref(), default.shutdown_grace),
+            heartbeat: time("heartbeat", file.heartbeat.as_ref(), default.heartbeat),
+            session_queue,
+            form_expiry,
+            pause_max: time("pause_max", file.pause_max.as_ref(), default.pause_max),
+            artifact_bytes,
+            document_bytes,
+            document_context_bytes,
         }
     }
 }

@@ -21,6 +21,7 @@ mod load;
 mod option;
 mod problem;
 mod provider;
+mod retention;
 mod settings;
 mod suggest;
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use everturn_core::{OptionSpec, TenantId};
-use everturn_engine::Capabilities;
+use everturn_engine::{Capabilities, Retention};
 use secrecy::SecretString;
 
 use super::Limits;
@@ -35,6 +35,8 @@ pub struct Config {
     pub agents: Vec<Agent>,
     /// Bounds.
     pub limits: Limits,
+    /// How long things are kept.
+    pub retention: Retention,
 }
 
 /// Where a configuration came from.
@@ -209,6 +211,8 @@ pub struct Agent {
     pub max_output_tokens: Option<u64>,
     /// Tokens that the context of its model holds; overrides the provider's.
     pub context_window: Option<u64>,
+    /// Whether its model names sessions.
+    pub titles: bool,
 }
 
 impl Agent {
@@ -231,6 +235,7 @@ impl Agent {
             capabilities: Capabilities::default(),
             max_output_tokens: None,
             context_window: None,
+            titles: true,
         }
     }
 }

@@ -33,6 +33,7 @@ pub(super) fn request(request: &ModelRequest) -> u64 {
                         Block::Thinking { text, .. } => bytes += text.len(),
                         Block::ToolUse(call) => bytes += call.name.len() + call.input.as_str().len(),
                         Block::Image { .. } => images += 1,
+                        Block::Document { name, .. } => bytes += name.len(),
                     }
                 }
             }

@@ -4,7 +4,10 @@ use std::num::NonZeroU32;
 
 use everturn_core::{Block, Content, Message};
 
-use super::mention::{self, Call};
+use super::{
+    mention::{self, Call},
+    title,
+};
 use crate::model::ModelRequest;
 
 /// How the engine's request for a summary begins.
@@ -20,6 +23,8 @@ pub(super) enum Intent {
     Results,
     /// Summarise the conversation.
     Summary,
+    /// Give the conversation a title.
+    Title,
     /// Give this many pieces, at the pace named or the model's own.
     Stream { pieces: u64, rate: Option<NonZeroU32> },
     /// Fail for good.
@@ -41,8 +46,11 @@ pub(super) enum Intent {
 }
 
 impl Intent {
-    /// What the last message of `request` asks.
+    /// What `request` asks, which its last message says.
     pub(super) fn of(request: &ModelRequest) -> Self {
+        if request.system.trim_start().starts_with(title::REQUEST) {
+            return Self::Title;
+        }
         let content = match request.messages.last() {
             Some(Message::Tool { .. }) => return Self::Results,
             Some(Message::User { content }) => content,
@@ -59,7 +67,7 @@ impl Intent {
             return intent;
         }
         let think = words.iter().any(|word| matches!(*word, "think" | "thinking" | "why" | "reason"));
-        let calls = mention::calls(&text, &request.tools);
+        let calls = mention::calls(&text, &request.tools, &request.messages);
         if !calls.is_empty() {
             return Self::Call { calls, think };
         }
@@ -129,5 +137,15 @@ mod tests {
         check("Refuse.", Intent::Refuse);
         check("max tokens", Intent::MaxTokens);
         check("Summarise the conversation so far, briefly.", Intent::Summary);
+        check("Write a title for this conversation", Intent::Echo);
+    }
+
+    #[test]
+    fn a_title_is_asked_for_by_the_standing_instructions() {
+        for messages in [vec![Message::user("fail")], vec![Message::user("hi"), Message::assistant("Hi!")], vec![]] {
+            let system = format!("{}. Answer with the title alone.", title::REQUEST);
+            let request = ModelRequest { system, messages: messages.into(), ..ModelRequest::default() };
+            assert_eq!(Intent::of(&request), Intent::Title);
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Finds the tools that a message asks for, by name or by an obvious request, and derives their input.
 
-use everturn_core::{Json, ToolSpec};
+use everturn_core::{Json, Message, ToolSpec};
 use serde_json::Value;
 
-use super::{arithmetic, schema_fill};
+use super::{arithmetic, feature::Feature, pause, schema_fill};
 
 /// How many calls one message can ask for.
 const MAX_CALLS: usize = 16;
@@ -18,11 +18,11 @@ pub(super) struct Call {
     pub(super) input: Json,
 }
 
-/// The calls that `message` asks for, in the order in which it does.
-pub(super) fn calls(message: &str, tools: &[ToolSpec]) -> Vec<Call> {
+/// The calls that `message`, the last of `history`, asks for, in the order in which it does.
+pub(super) fn calls(message: &str, tools: &[ToolSpec], history: &[Message]) -> Vec<Call> {
     let mut mentions = mentions(message, tools);
     if mentions.is_empty() {
-        return obvious_call(message, tools).into_iter().collect();
+        return obvious_call(message, tools, history).into_iter().collect();
     }
     mentions.truncate(MAX_CALLS);
     let only = mentions.len() == 1;
@@ -34,7 +34,8 @@ pub(super) fn calls(message: &str, tools: &[ToolSpec]) -> Vec<Call> {
             let words = &message[mention.end..end];
             // With one tool there is no doubt whose input an object is, wherever it stands.
             let object = object(words).or_else(|| if only { object(message) } else { None });
-            call(mention.tool, object, trim_words(words))
+            let made_up = || Feature::of(mention.tool)?.input(message, history);
+            call(mention.tool, object.or_else(made_up), trim_words(words))
         })
         .collect()
 }
@@ -56,7 +57,7 @@ fn mentions<'a>(message: &str, tools: &'a [ToolSpec]) -> Vec<Mention<'a>> {
         for name in spoken_names(&tool.name) {
             for (start, _) in haystack.match_indices(&name) {
                 let end = start + name.len();
-                if stands_alone(&haystack, start, end) {
+                if stands_alone(&haystack, start, end) && is_meant(tool, &haystack, start, end) {
                     found.push(Mention { start, end, tool });
                 }
             }
@@ -92,8 +93,24 @@ fn stands_alone(text: &str, start: usize, end: usize) -> bool {
     !text[..start].ends_with(is_word) && !text[end..].starts_with(is_word)
 }
 
+/// Whether a tool's name is no mere word of the sentence. `wait` often is: it takes a time, an input, or words that
+/// speak of tools.
+fn is_meant(tool: &ToolSpec, message: &str, start: usize, end: usize) -> bool {
+    if Feature::of(tool) != Some(Feature::Wait) {
+        return true;
+    }
+    let (before, after) = (message[..start].trim(), message[end..].trim());
+    let is_quoted = before.ends_with('`') && after.starts_with('`');
+    let is_called = before.ends_with("call") || before.ends_with("use") || after.starts_with("tool");
+    let is_all = before.is_empty() && after.trim_matches(|c: char| c.is_ascii_punctuation()).is_empty();
+    pause::find(after).is_some() || message.contains('{') || is_quoted || is_called || is_all
+}
+
 /// A call that the message asks for without naming the tool.
-fn obvious_call(message: &str, tools: &[ToolSpec]) -> Option<Call> {
+fn obvious_call(message: &str, tools: &[ToolSpec], history: &[Message]) -> Option<Call> {
+    if let Some(tool) = Feature::asked(message, tools, history) {
+        return Some(call(tool, Feature::of(tool)?.input(message, history), ""));
+    }
     let tool = |name: &str| tools.iter().find(|tool| tool.name == name);
     if let (Some(expression), Some(calculator)) = (arithmetic::find(message), tool("calculator")) {
         return Some(call(calculator, None, expression));
@@ -160,7 +177,7 @@ mod tests {
             tool("files__read_file", r#"{"required":["path"],"properties":{"path":{"type":"string"}}}"#),
             tool("read", "{}"),
         ];
-        let calls = calls(message, &tools);
+        let calls = calls(message, &tools, &[]);
         let found: Vec<_> = calls.iter().map(|call| (call.name.as_str(), call.input.as_str())).collect();
         assert_eq!(found, expected, "{message}");
     }
@@ -186,11 +203,46 @@ mod tests {
         check("get_weather {broken", &[("get_weather", r#"{"location":"{broken"}"#)]);
     }
 
+    #[test]
+    fn features_are_found_in_plain_words() {
+        let object = |member: &str| format!(r#"{{"properties":{{"{member}":{{}}}}}}"#);
+        let tools = [
+            tool("clock", "{}"),
+            tool("calculator", "{}"),
+            tool("request_form", &object("schema")),
+            tool("wait", &object("seconds")),
+            tool("create_artifact", &object("content")),
+            tool("update_artifact", &object("artifact_id")),
+        ];
+        let check = |message: &str, expected: &[&str]| {
+            let calls = calls(message, &tools, &[]);
+            let found: Vec<_> = calls.iter().map(|call| call.name.as_str()).collect();
+            assert_eq!(found, expected, "{message}");
+        };
+        check("what time is it?", &["clock"]);
+        check("what is 12*7?", &["calculator"]);
+        check("Ask me for the date", &["request_form"]);
+        check("request form", &["request_form"]);
+        check("write a page about time", &["create_artifact"]);
+        check("change it", &[]);
+        check("wait 5 seconds", &["wait"]);
+        check("wait 5 seconds and use the clock", &["wait", "clock"]);
+        check("Wait!", &["wait"]);
+        check("use the wait tool", &["wait"]);
+        check("wait, what time is it?", &["clock"]);
+        check("I cannot wait", &[]);
+        check("clock and calculator", &["clock", "calculator"]);
+        // Named like ours, but another's.
+        let tools = [tool("wait", r#"{"required":["for"],"properties":{"for":{"type":"string"}}}"#)];
+        let [call] = &calls("wait Ada", &tools, &[])[..] else { panic!("one call") };
+        assert_eq!(call.input.as_str(), r#"{"for":"Ada"}"#);
+    }
+
     proptest::proptest! {
         #[test]
         fn any_message_is_taken(message in "(clock|get_weather|[{}\"a-zé ]){0,40}") {
             let tools = [tool("clock", "[1]"), tool("get_weather", r#"{"required":["é"]}"#), tool("__", "{}")];
-            for call in calls(&message, &tools) {
+            for call in calls(&message, &tools, &[]) {
                 proptest::prop_assert!(call.input.is_object());
             }
         }

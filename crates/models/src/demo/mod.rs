@@ -1,17 +1,23 @@
 //! A model that runs inside the server: offline, deterministic and stateless.
 //!
 //! It is the first model that a newcomer meets, so it explains itself and shows on plain requests what a turn can do:
-//! thinking, tool calls, long answers at a chosen pace, refusals and failures. It is also the load source of
-//! benchmarks. It understands a handful of words and pretends nothing more: the same request always gets the same
-//! answer.
+//! thinking, tool calls, forms, artifacts, pauses, long answers at a chosen pace, refusals and failures. It is also the
+//! load source of benchmarks. It understands a handful of words and pretends nothing more: the same request always gets
+//! the same answer.
 
 mod arithmetic;
+mod artifact;
 mod estimate;
+mod feature;
+mod form;
 mod intent;
 mod mention;
+mod pause;
 mod playback;
+mod results;
 mod schema_fill;
 mod script;
+mod title;
 mod words;
 
 use std::num::NonZeroU32;

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, fmt::Write, num::NonZeroU32};
 
 use everturn_core::Usage;
 
-use super::{estimate, intent::Intent, mention::Call, words};
+use super::{estimate, intent::Intent, mention::Call, results, title, words};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
 
 /// How many bytes of a tool's input come in one piece.
@@ -47,8 +47,9 @@ impl Script {
                 finish = ModelFinish::MaxTokens;
                 text(words::CUT_SHORT)
             }
-            Intent::Results => text(&words::results(request)),
+            Intent::Results => text(&results::tell(request)),
             Intent::Summary => text(&words::summary(request)),
+            Intent::Title => text(&title::of(&request.messages)),
             Intent::Images(count) => text(&words::images(count)),
             Intent::Help => text(&words::help(&request.tools)),
             Intent::Echo => text(&words::echo(request)),
@@ -151,13 +152,50 @@ fn call_events(request: &ModelRequest, calls: Vec<Call>, think: bool) -> VecDequ
     events.extend(pieces(&words::before_calls(&names), ModelEvent::Text));
     for (part, Call { name, input }) in (0..).zip(calls) {
         events.push_back(ModelEvent::ToolCallStarted { part, name: name.clone() });
-        let mut rest = input.as_str();
-        while !rest.is_empty() {
-            let (piece, after) = rest.split_at(rest.ceil_char_boundary(INPUT_PIECE));
-            events.push_back(ModelEvent::ToolInputDelta { part, json: piece.to_owned() });
-            rest = after;
-        }
+        let pieces = input_pieces(input.as_str());
+        events.extend(pieces.map(|piece| ModelEvent::ToolInputDelta { part, json: piece.to_owned() }));
         events.push_back(ModelEvent::ToolCall { part, name, input });
     }
     events
+}
+
+/// A tool's input in small pieces. The first escape in it is cut in two: a reader must be able to deal with that, and
+/// other providers cut anywhere.
+fn input_pieces(json: &str) -> impl Iterator<Item = &str> {
+    let (mut rest, mut escape) = (json, json.find('\\').map(|at| at + 1));
+    std::iter::from_fn(move || {
+        let end = rest.ceil_char_boundary(INPUT_PIECE);
+        let end = escape.take_if(|cut| *cut <= end).unwrap_or(end);
+        escape = escape.map(|cut| cut - end);
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        Some(piece).filter(|piece| !piece.is_empty())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_come_in_small_pieces_and_cut_an_escape() {
+        for (json, expected) in [
+            ("{}", vec!["{}"]),
+            (r#"{"a":"12345678"}"#, vec![r#"{"a":"12"#, r#"345678"}"#]),
+            (r#"{"a":"\nb\nc"}"#, vec![r#"{"a":"\"#, r#"nb\nc"}"#]),
+            (r#"{"abcde":"é\u00e9"}"#, vec![r#"{"abcde""#, r#":"é\"#, r#"u00e9"}"#]),
+            (r#"{"abc":"\n"}"#, vec![r#"{"abc":""#, r"\", r#"n"}"#]),
+        ] {
+            assert_eq!(input_pieces(json).collect::<Vec<_>>(), expected, "{json}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_pieces_are_the_whole(json in r"[\\é😀a-z]{0,60}") {
+            let pieces: Vec<&str> = input_pieces(&json).collect();
+            proptest::prop_assert_eq!(pieces.concat(), json.as_str());
+            proptest::prop_assert!(pieces.iter().all(|piece| (1..=INPUT_PIECE + 3).contains(&piece.len())));
+        }
+    }
 }

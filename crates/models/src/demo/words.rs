@@ -1,15 +1,15 @@
 //! What the demo model says. It advertises only what the request at hand lets it do.
 
-use everturn_core::{Content, Message, ToolSpec};
+use everturn_core::{Message, ToolSpec};
 
-use super::intent;
+use super::feature::Feature;
 use crate::model::ModelRequest;
 
 /// How many characters of somebody else's words it repeats at most.
 const MAX_QUOTE: usize = 400;
 
 /// How many tools or results it names at most.
-const MAX_LIST: usize = 8;
+pub(super) const MAX_LIST: usize = 8;
 
 /// The message of the failure that `fail` asks for.
 pub(super) const FAILURE: &str = "the demo model failed because the message asked it to";
@@ -37,8 +37,19 @@ pub(super) fn help(tools: &[ToolSpec]) -> String {
     if has("calculator") {
         text.push_str("- `what is 12*7?`: I call `calculator`.\n");
     }
-    let others: Vec<&str> =
-        tools.iter().map(|tool| tool.name.as_str()).filter(|name| !matches!(*name, "clock" | "calculator")).collect();
+    for tool in tools {
+        let Some(feature) = Feature::of(tool) else { continue };
+        let (request, effect) = match feature {
+            Feature::Form => ("ask me for a colour", "I show you a form and wait for your answer"),
+            Feature::Wait => ("wait 10 seconds", "the turn rests, and goes on by itself"),
+            Feature::CreateArtifact => ("write a page about tea", "I write an artifact while you watch"),
+            Feature::UpdateArtifact => ("change it", "I write a new version of the last artifact"),
+        };
+        text.push_str(&format!("- `{request}`: {effect}.\n"));
+    }
+    let plain: Vec<&str> =
+        tools.iter().filter(|tool| Feature::of(tool).is_none()).map(|tool| tool.name.as_str()).collect();
+    let others: Vec<&str> = plain.iter().copied().filter(|name| !matches!(*name, "clock" | "calculator")).collect();
     match others.as_slice() {
         [] => {}
         [only] => text.push_str(&format!("- `{only}`: I call that tool. Add its input as JSON if you like.\n")),
@@ -49,8 +60,8 @@ pub(super) fn help(tools: &[ToolSpec]) -> String {
             ));
         }
     }
-    if let [first, second, ..] = tools {
-        text.push_str(&format!("- `{} and {}`: I call both at the same time.\n", first.name, second.name));
+    if let [first, second, ..] = plain.as_slice() {
+        text.push_str(&format!("- `{first} and {second}`: I call both at the same time.\n"));
     }
     text.push_str("- `stream 200 at 20/s`: a long answer at the pace you choose.\n");
     text.push_str("- `refuse`, `max tokens` or `fail`: other ways for a turn to end.\n");
@@ -92,50 +103,6 @@ pub(super) fn images(count: usize) -> String {
     }
 }
 
-/// What came of the tool calls that end the conversation.
-pub(super) fn results(request: &ModelRequest) -> String {
-    let messages = &request.messages;
-    let first = messages.iter().rposition(|message| !matches!(message, Message::Tool { .. })).map_or(0, |at| at + 1);
-    let calls: Vec<_> = messages[..first].last().into_iter().flat_map(Message::tool_uses).collect();
-    let mut lines = Vec::new();
-    for message in messages[first..].iter().take(MAX_LIST) {
-        let Message::Tool { call_id, content, is_error } = message else { continue };
-        let name = calls.iter().find(|call| call.id == *call_id).map_or("the tool", |call| call.name.as_str());
-        lines.push(result(name, content, *is_error));
-    }
-    let more = messages[first..].len().saturating_sub(MAX_LIST);
-    if more > 0 {
-        lines.push(format!("There are {more} more results."));
-    }
-    lines.join("\n")
-}
-
-fn result(name: &str, content: &Content, is_error: bool) -> String {
-    let text = content.text();
-    let beginning: String = text.chars().take(64).collect::<String>().to_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| beginning.contains(word));
-    let said = quote(&text);
-    if says(&["denied", "not allowed", "declined"]) {
-        return format!("`{name}` was not allowed to run: {said}.");
-    }
-    if says(&["unknown"]) {
-        return format!("Nobody knows what came of `{name}`: {said}.");
-    }
-    if is_error || says(&["error"]) {
-        return format!("`{name}` failed: {said}.");
-    }
-    match (intent::images(content), text.is_empty()) {
-        (0, true) => format!("`{name}` finished and said nothing."),
-        (0, false) => format!("`{name}` says {said}."),
-        (count, true) => format!("`{name}` gave me {}.", count_images(count)),
-        (count, false) => format!("`{name}` says {said} and gave me {}.", count_images(count)),
-    }
-}
-
-fn count_images(count: usize) -> String {
-    if count == 1 { "1 image".to_owned() } else { format!("{count} images") }
-}
-
 /// The conversation in a sentence or two.
 pub(super) fn summary(request: &ModelRequest) -> String {
     let earlier = &request.messages[..request.messages.len().saturating_sub(1)];
@@ -165,7 +132,7 @@ fn last_text(request: &ModelRequest) -> String {
 }
 
 /// A text in quotation marks, shortened where it is long.
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(MAX_QUOTE) {
         Some((end, _)) => format!("“{}…”", &text[..end]),
@@ -174,7 +141,7 @@ fn quote(text: &str) -> String {
 }
 
 /// "`a`, `b` and `c`".
-fn list(names: &[&str]) -> String {
+pub(super) fn list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().take(MAX_LIST).map(|name| format!("`{name}`")).collect();
     match (names.len().saturating_sub(MAX_LIST), quoted.as_slice()) {
         (0, [init @ .., last]) if !init.is_empty() => format!("{} and {last}", init.join(", ")),

@@ -134,7 +134,8 @@ fn user_parts(content: &Content) -> Vec<Part<'_>> {
             .filter_map(|block| match block {
                 Block::Text(text) => Some(Part::Text(text)),
                 Block::Image { url } => Some(Part::Image(url)),
-                Block::Thinking { .. } | Block::ToolUse(_) => None,
+                // The engine has put the content in the place of every document that there is.
+                Block::Thinking { .. } | Block::ToolUse(_) | Block::Document { .. } => None,
             })
             .collect(),
     };
@@ -148,7 +149,7 @@ fn user_parts(content: &Content) -> Vec<Part<'_>> {
 fn image_urls(content: &Content) -> Vec<&str> {
     let urls = content.blocks().iter().filter_map(|block| match block {
         Block::Image { url } => Some(url.as_str()),
-        Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) => None,
+        Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) | Block::Document { .. } => None,
     });
     urls.collect()
 }
@@ -156,7 +157,11 @@ fn image_urls(content: &Content) -> Vec<&str> {
 fn proven_thinking(content: &Content) -> Option<(&str, &str)> {
     content.blocks().iter().find_map(|block| match block {
         Block::Thinking { text, signature: Some(signature) } => Some((signature.as_str(), text.as_str())),
-        Block::Thinking { signature: None, .. } | Block::Text(_) | Block::ToolUse(_) | Block::Image { .. } => None,
+        Block::Thinking { signature: None, .. }
+        | Block::Text(_)
+        | Block::ToolUse(_)
+        | Block::Image { .. }
+        | Block::Document { .. } => None,
     })
 }
 

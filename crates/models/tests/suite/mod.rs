@@ -1,6 +1,7 @@
 mod aimock;
 mod bodies;
 mod demo;
+mod demo_features;
 mod llama;
 mod peers;
 mod raw_server;

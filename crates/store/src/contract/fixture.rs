@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use everturn_core::{
-    CallId, CommandId, Compaction, Event, Message, OptionValue, Segment, SegmentBuilder, SessionConfig, SessionId,
-    TenantId, Timestamp, TurnId, Usage, WaitingCall, WaitingFor,
+    CallId, CommandId, Compaction, Event, Json, Message, OptionValue, Outcome, Segment, SegmentBuilder, SessionConfig,
+    SessionId, TenantId, Timestamp, TurnId, Usage, Wait, WaitingCall, WaitingFor,
 };
 
 use crate::{
-    Append, BeginTurn, Command, CommandKey, NewSession, NodeId, Receipt, Refusal, Rest, ResumeTurn, Store, Supersede,
-    TurnStatus,
+    Append, BeginTurn, Command, CommandKey, DeleteSession, EndTurn, Expect, NewSession, NodeId, Put, Receipt, Record,
+    RecordKind, Refusal, ReplaceLog, Rest, ResumeTurn, SessionRecord, Start, Store, Supersede, TurnRecord, TurnStatus,
+    Write,
 };
 
 /// Commands about one session.
@@ -43,8 +44,17 @@ pub(crate) fn segment(first_seq: u64, count: u64) -> Segment {
 }
 
 pub(crate) fn waiting() -> TurnStatus {
-    let call = WaitingCall { id: CallId::new("call 1"), name: "ask".to_owned(), waiting_for: WaitingFor::Permission };
-    TurnStatus::Waiting(vec![call])
+    waiting_until(None)
+}
+
+/// Waits for somebody, but no longer than this.
+pub(crate) fn waiting_until(until: Option<i64>) -> TurnStatus {
+    let (id, name, until) = (CallId::new("call 1"), "ask".to_owned(), until.map(Timestamp));
+    TurnStatus::Waiting(Wait::of(vec![WaitingCall { id, name, waiting_for: WaitingFor::Permission, until }]))
+}
+
+pub(crate) fn ended() -> TurnStatus {
+    TurnStatus::Ended(Outcome::Completed)
 }
 
 pub(crate) fn rest(status: TurnStatus, tokens: u64) -> Rest {
@@ -57,11 +67,12 @@ pub(crate) fn rest(status: TurnStatus, tokens: u64) -> Rest {
 }
 
 pub(crate) fn append(turn: &TurnId, epoch: u64, segment: Segment) -> Command {
-    Command::Append(Append { turn: turn.clone(), epoch, segment, rest: None, at: Timestamp(30) })
+    Command::Append(Append { turn: turn.clone(), epoch, segment, rest: None, writes: Vec::new(), at: Timestamp(30) })
 }
 
 pub(crate) fn append_rest(turn: &TurnId, epoch: u64, segment: Segment, rest: Rest) -> Command {
-    Command::Append(Append { turn: turn.clone(), epoch, segment, rest: Some(rest), at: Timestamp(40) })
+    let turn = turn.clone();
+    Command::Append(Append { turn, epoch, segment, rest: Some(rest), writes: Vec::new(), at: Timestamp(40) })
 }
 
 /// A key of a command that says something.
@@ -76,12 +87,78 @@ pub(crate) fn repeated(says: &str) -> Result<Receipt, Refusal> {
     Err(Refusal::Repeated { fingerprint, outcome })
 }
 
+/// A record that says something.
+pub(crate) fn record(kind: RecordKind, id: &str, session: Option<&SessionId>, state: &str, says: &str) -> Record {
+    let body = Json::of(&says).expect("text is valid JSON");
+    Record {
+        kind,
+        id: id.to_owned(),
+        session: session.cloned(),
+        turn: None,
+        state: state.to_owned(),
+        body,
+        outcome: None,
+    }
+}
+
+/// Writes, and nothing else.
+pub(crate) fn put(owner: &TenantId, writes: Vec<Write>) -> Command {
+    let at = Timestamp(70);
+    Command::Put(Box::new(Put { tenant: owner.clone(), expects: Vec::new(), writes, key: None, at }))
+}
+
+/// The same, if the record is at this revision.
+pub(crate) fn put_if(owner: &TenantId, record: &Record, revision: Option<u64>, writes: Vec<Write>) -> Command {
+    let expects = vec![Expect { kind: record.kind, id: record.id.clone(), revision }];
+    Command::Put(Box::new(Put { tenant: owner.clone(), expects, writes, key: None, at: Timestamp(70) }))
+}
+
+/// Puts another log in the place of a turn's.
+pub(crate) fn replace_log(turn: &TurnId, segments: Vec<Segment>, level: u8) -> Command {
+    Command::ReplaceLog(Box::new(ReplaceLog { turn: turn.clone(), segments, level }))
+}
+
+/// The command with what it brings along. Commands that bring nothing stay as they are.
+pub(crate) fn with_writes(mut command: Command, new: Vec<Write>) -> Command {
+    match &mut command {
+        Command::BeginTurn(begin) => begin.writes = new,
+        Command::ResumeTurn(resume) => resume.writes = new,
+        Command::EndTurn(end) => end.writes = new,
+        Command::Append(append) => append.writes = new,
+        Command::Put(put) => put.writes = new,
+        Command::CreateSession(_)
+        | Command::DeleteSession(_)
+        | Command::ReplaceLog(_)
+        | Command::ForgetDeleted { .. } => {}
+    }
+    command
+}
+
+/// The command, at a time.
+pub(crate) fn timed(mut command: Command, at: i64) -> Command {
+    let at = Timestamp(at);
+    match &mut command {
+        Command::CreateSession(new) => new.at = at,
+        Command::BeginTurn(begin) => begin.at = at,
+        Command::ResumeTurn(resume) => resume.at = at,
+        Command::EndTurn(end) => end.at = at,
+        Command::Append(append) => append.at = at,
+        Command::Put(put) => put.at = at,
+        Command::DeleteSession(delete) => delete.at = at,
+        Command::ReplaceLog(_) | Command::ForgetDeleted { .. } => {}
+    }
+    command
+}
+
 /// The command with a key, at a time. Commands that take none stay as they are.
 pub(crate) fn keyed(mut command: Command, key: &CommandKey, at: i64) -> Command {
     match &mut command {
         Command::BeginTurn(begin) => (begin.key, begin.at) = (Some(key.clone()), Timestamp(at)),
         Command::ResumeTurn(resume) => (resume.key, resume.at) = (Some(key.clone()), Timestamp(at)),
-        Command::CreateSession(_) | Command::Append(_) | Command::DeleteSession { .. } => {}
+        Command::EndTurn(end) => (end.key, end.at) = (Some(key.clone()), Timestamp(at)),
+        Command::Put(put) => (put.key, put.at) = (Some(key.clone()), Timestamp(at)),
+        Command::DeleteSession(delete) => (delete.key, delete.at) = (Some(key.clone()), Timestamp(at)),
+        Command::CreateSession(_) | Command::Append(_) | Command::ReplaceLog(_) | Command::ForgetDeleted { .. } => {}
     }
     command
 }
@@ -98,7 +175,8 @@ impl Talk {
     }
 
     pub(crate) fn delete(&self) -> Command {
-        Command::DeleteSession { tenant: self.tenant.clone(), session: self.session.clone() }
+        let (tenant, session) = (self.tenant.clone(), self.session.clone());
+        Command::DeleteSession(DeleteSession { tenant, session, key: None, at: Timestamp(60) })
     }
 
     pub(crate) fn begin_turn(&self, turn: &TurnId, expected_version: Option<u64>, count: u64) -> BeginTurn {
@@ -109,9 +187,10 @@ impl Talk {
             config: config("begun"),
             supersedes: None,
             turn: turn.clone(),
-            node: self.node.clone(),
+            start: Start::Now(self.node.clone()),
             segment: segment(1, count),
             messages: vec![Message::user("hello")],
+            writes: Vec::new(),
             key: None,
             at: Timestamp(20),
         }
@@ -121,10 +200,31 @@ impl Talk {
         Command::BeginTurn(Box::new(self.begin_turn(turn, expected_version, count)))
     }
 
+    /// Puts a turn into the queue.
+    pub(crate) fn queue(&self, turn: &TurnId, expected_version: u64) -> Command {
+        let start = Start::Queued;
+        Command::BeginTurn(Box::new(BeginTurn { start, ..self.begin_turn(turn, Some(expected_version), 0) }))
+    }
+
+    /// Ends a turn that rests, by these events.
+    pub(crate) fn end(&self, turn: &TurnId, expected_version: u64, segment: Segment) -> Command {
+        Command::EndTurn(Box::new(EndTurn {
+            tenant: self.tenant.clone(),
+            session: self.session.clone(),
+            expected_version,
+            turn: turn.clone(),
+            segment,
+            rest: rest(ended(), 3),
+            writes: Vec::new(),
+            key: None,
+            at: Timestamp(55),
+        }))
+    }
+
     /// Begins a turn in the place of another.
     pub(crate) fn replace(&self, turn: &TurnId, expected_version: u64, old: &TurnId, last: Segment) -> Command {
         let mut begin = self.begin_turn(turn, Some(expected_version), 1);
-        begin.supersedes = Some(Supersede { turn: old.clone(), segment: last, rest: rest(TurnStatus::Ended, 7) });
+        begin.supersedes = Some(Supersede { turn: old.clone(), segment: last, rest: rest(ended(), 7) });
         Command::BeginTurn(Box::new(begin))
     }
 
@@ -138,9 +238,20 @@ impl Talk {
             turn: turn.clone(),
             node: self.node.clone(),
             segment,
+            writes: Vec::new(),
             key: None,
             at: Timestamp(50),
         }))
+    }
+
+    /// The session, which must be there.
+    pub(crate) async fn read(&self, store: &Arc<dyn Store>) -> SessionRecord {
+        store.session(&self.tenant, &self.session).await.expect("a read").expect("a session")
+    }
+
+    /// One of its turns, which must be there.
+    pub(crate) async fn read_turn(&self, store: &Arc<dyn Store>, turn: &TurnId) -> TurnRecord {
+        store.turn(&self.tenant, &self.session, turn).await.expect("a read").expect("a turn")
     }
 
     /// Begins a session with one event, and lets its turn wait at event 2, at version 2.
@@ -170,30 +281,41 @@ pub(crate) fn receipt(epoch: u64, version: u64) -> Result<Receipt, Refusal> {
 
 /// One page of a log as events. Fails if there is a gap, a repetition, or a segment that was not asked for.
 pub(crate) async fn page(store: &Arc<dyn Store>, turn: &TurnId, after: u64, max_bytes: usize) -> Vec<(u64, Event)> {
+    page_to(store, turn, after, max_bytes).await.0
+}
+
+/// One page of a log, and where it ends.
+async fn page_to(store: &Arc<dyn Store>, turn: &TurnId, after: u64, max_bytes: usize) -> (Vec<(u64, Event)>, u64) {
     let segments = store.read(turn, after, max_bytes).await.expect("the log can be read");
     let mut events = Vec::new();
-    for (index, segment) in segments.iter().enumerate() {
+    let mut last = segments.first().map_or(after, |segment| segment.first_seq() - 1);
+    assert!(last <= after, "a gap after seq {after}");
+    for segment in &segments {
         assert!(segment.last_seq() > after, "a segment before the one that was asked for");
-        assert!(index > 0 || segment.first_seq() <= after + 1, "a gap after seq {after}");
+        assert_eq!(segment.first_seq(), last + 1, "a gap within a page");
         for event in segment.events() {
             let event = event.expect("the segment is what was written");
-            events.push((event.seq, event.decode().expect("the event is what was written")));
+            assert_eq!(event.seq, last + 1, "a gap within a segment");
+            last = event.last_seq();
+            if last > after {
+                events.push((event.seq, event.decode().expect("the event is what was written")));
+            }
         }
+        assert_eq!(segment.last_seq(), last, "a segment that says something else than its events");
     }
-    assert!(events.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0), "a gap within a page");
-    events.retain(|(seq, _)| *seq > after);
-    events
+    (events, last.max(after))
 }
 
 /// A whole log.
 pub(crate) async fn read_all(store: &Arc<dyn Store>, turn: &TurnId, max_bytes: usize) -> Vec<(u64, Event)> {
-    let mut events: Vec<(u64, Event)> = Vec::new();
+    let (mut events, mut after) = (Vec::new(), 0);
     loop {
-        let more = page(store, turn, events.len() as u64, max_bytes).await;
+        let (more, last) = page_to(store, turn, after, max_bytes).await;
         if more.is_empty() {
             return events;
         }
         events.extend(more);
+        after = last;
     }
 }
 

@@ -7,10 +7,11 @@ use everturn_core::{Timestamp, TurnId};
 use super::{
     Harness,
     fixture::{
-        Talk, accept, append_rest, assert_log, commit, key, keyed, receipt, repeated, rest, segment, submit, waiting,
+        Talk, accept, append_rest, assert_log, commit, ended, key, keyed, put, put_if, receipt, record, repeated, rest,
+        segment, submit, waiting,
     },
 };
-use crate::{CommandKey, Refusal, Store, TurnStatus};
+use crate::{CommandKey, RecordKind, Refusal, Store, Write};
 
 async fn assert_no_session(store: &Arc<dyn Store>, talk: &Talk) {
     assert_eq!(store.session(&talk.tenant, &talk.session).await, Ok(None));
@@ -51,6 +52,61 @@ pub async fn a_repeated_key_is_refused(harness: &impl Harness) {
     let begin = other.begin(&TurnId::mint(), None, 1);
     assert_eq!(submit(&store, keyed(begin, &key("l", "beginning"), 200)).await, repeated("resumption"));
     accept(&store, keyed(other.begin(&TurnId::mint(), None, 1), &key("m", "beginning"), 200)).await;
+}
+
+/// The rules are the same for all of them: the key is kept with the command, and comes before all but its recognition.
+pub async fn every_command_may_have_a_key(harness: &impl Harness) {
+    let store = harness.open().await;
+    let (talk, other) = (Talk::new("acme"), Talk::new("acme"));
+    let (turn, next) = (TurnId::mint(), TurnId::mint());
+    let owner = &talk.tenant;
+    talk.wait(&store, &turn).await;
+    accept(&store, talk.queue(&next, 2)).await;
+    let write = |says| vec![Write::Record(record(RecordKind::Agent, "a", None, "", says))];
+    let kept = [
+        ("put", put(owner, write("one"))),
+        ("end", talk.end(&turn, 3, segment(3, 1))),
+        ("end queued", talk.end(&next, 4, segment(1, 1))),
+        ("delete", talk.delete()),
+    ];
+    for (name, command) in kept {
+        let command = keyed(command, &key(name, name), 100);
+        accept(&store, command.clone()).await;
+        assert_eq!(store.kept(owner, name, Timestamp(100)).await, Ok(Some(key(name, name))));
+        // The very same is recognised, but for a put, which says itself that it was kept.
+        let again = submit(&store, command).await;
+        if name == "put" {
+            assert_eq!(again, repeated("put"))
+        } else {
+            assert!(again.is_ok(), "{name}: {again:?}")
+        }
+        for other in [
+            put(owner, write("two")),
+            put_if(owner, &record(RecordKind::Agent, "a", None, "", ""), Some(9), Vec::new()),
+            other.end(&turn, 1, segment(1, 1)),
+            other.delete(),
+            other.begin(&TurnId::mint(), None, 1),
+            other.resume(&turn, 1, segment(1, 1)),
+        ] {
+            assert_eq!(submit(&store, keyed(other, &key(name, "other"), 200)).await, repeated(name));
+        }
+    }
+    let row = store.record(owner, RecordKind::Agent, "a").await.expect("a read").expect("a record");
+    assert_eq!(row.revision, 1);
+    assert_no_session(&store, &other).await;
+
+    // The first that anybody hears of a tenant may be a put; and what is refused keeps no key.
+    let stranger = &Talk::new("evil").tenant;
+    let absent = put_if(stranger, &record(RecordKind::Agent, "a", None, "", ""), Some(1), Vec::new());
+    assert_eq!(submit(&store, keyed(absent, &key("k", "refused"), 100)).await, Err(Refusal::Changed));
+    let delete = Talk { tenant: stranger.clone(), ..other.clone() }.delete();
+    assert_eq!(submit(&store, keyed(delete, &key("k", "refused"), 100)).await, Err(Refusal::NotFound));
+    assert_eq!(store.kept(stranger, "k", Timestamp(100)).await, Ok(None));
+    accept(&store, keyed(put(stranger, Vec::new()), &key("k", "kept"), 100)).await;
+    assert_eq!(store.kept(stranger, "k", Timestamp(100)).await, Ok(Some(key("k", "kept"))));
+    // A deletion that is recognised needs no key, and keeps none.
+    assert_eq!(submit(&store, keyed(talk.delete(), &key("new", "x"), 300)).await, receipt(0, 0));
+    assert_eq!(store.kept(owner, "new", Timestamp(300)).await, Ok(None));
 }
 
 /// The time is that of the commands; one that is earlier than the first is a repetition too.
@@ -180,7 +236,7 @@ pub async fn keys_outlive_their_session(harness: &impl Harness) {
     let turn = TurnId::mint();
     let begin = keyed(talk.begin(&turn, None, 1), &key("k", "begin"), 100);
     accept(&store, begin.clone()).await;
-    accept(&store, append_rest(&turn, 1, segment(2, 1), rest(TurnStatus::Ended, 1))).await;
+    accept(&store, append_rest(&turn, 1, segment(2, 1), rest(ended(), 1))).await;
     accept(&store, talk.delete()).await;
     let other = Talk::new("acme");
     let again = keyed(other.begin(&TurnId::mint(), None, 1), &key("k", "again"), 100);

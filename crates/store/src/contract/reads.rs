@@ -7,7 +7,7 @@ use everturn_core::{Event, SegmentBuilder, Timestamp, TurnId};
 
 use super::{
     Harness,
-    fixture::{Talk, accept, append, append_rest, assert_log, page, read_all, rest, segment},
+    fixture::{Talk, accept, append, append_rest, assert_log, ended, page, read_all, rest, segment},
 };
 use crate::TurnStatus;
 
@@ -24,7 +24,7 @@ pub async fn reads_go_on_from_every_seq(harness: &impl Harness) {
     }
     for is_over in [false, true] {
         if is_over {
-            accept(&store, append_rest(&turn, 1, segment(head + 1, 2), rest(TurnStatus::Ended, 1))).await;
+            accept(&store, append_rest(&turn, 1, segment(head + 1, 2), rest(ended(), 1))).await;
             head += 2;
         }
         for max_bytes in [0, 1, 20, 50, 1 << 20] {
@@ -59,7 +59,7 @@ pub async fn reads_are_bounded(harness: &impl Harness) {
     }
     for is_over in [false, true] {
         if is_over {
-            accept(&store, append_rest(&turn, 1, segment(402, 1), rest(TurnStatus::Ended, 1))).await;
+            accept(&store, append_rest(&turn, 1, segment(402, 1), rest(ended(), 1))).await;
         }
         for max_bytes in [0, 1, 500, 2000] {
             let segments = store.read(&turn, 0, max_bytes).await.expect("a page");
@@ -94,7 +94,7 @@ pub async fn large_logs_are_read_in_pages(harness: &impl Harness) {
     }
     for is_over in [false, true] {
         if is_over {
-            accept(&store, append_rest(&turn, 1, segment(HEAD + 1, 30_000), rest(TurnStatus::Ended, 1))).await;
+            accept(&store, append_rest(&turn, 1, segment(HEAD + 1, 30_000), rest(ended(), 1))).await;
             head += 30_000;
         }
         let events = read_all(&store, &turn, 64 * 1024).await;
@@ -115,7 +115,7 @@ pub async fn unknown_events_survive(harness: &impl Harness) {
     let written = builder.take();
     accept(&store, append(&turn, 1, written.clone())).await;
     assert_eq!(page(&store, &turn, 1, 100).await, [(2, unknown.clone())]);
-    accept(&store, append_rest(&turn, 1, segment(3, 1), rest(TurnStatus::Ended, 1))).await;
+    accept(&store, append_rest(&turn, 1, segment(3, 1), rest(ended(), 1))).await;
     drop(store);
     let store = harness.open().await;
     assert_eq!(page(&store, &turn, 1, 1).await, [(2, unknown)]);
@@ -151,7 +151,7 @@ pub async fn reads_are_gap_free_while_the_turn_comes_to_rest(harness: &impl Harn
             accept(&store, append(&turn, 1, segment(first, 2))).await;
         }
         let last = if EVENTS.is_multiple_of(2) { EVENTS } else { EVENTS - 1 };
-        accept(&store, append_rest(&turn, 1, segment(last, EVENTS + 1 - last), rest(TurnStatus::Ended, 1))).await;
+        accept(&store, append_rest(&turn, 1, segment(last, EVENTS + 1 - last), rest(ended(), 1))).await;
         for reader in readers {
             reader.await.expect("a reader that saw every event");
         }
@@ -173,4 +173,40 @@ pub async fn heads_are_those_of_the_last_commit(harness: &impl Harness) {
         assert_eq!((record.head, &record.status), (head, &TurnStatus::Running));
         assert_eq!(store.turns(&talk.tenant, &talk.session).await.expect("turns"), [record]);
     }
+}
+
+/// Newest first, as many as were asked for, with the heads that they have.
+pub async fn turns_are_read_in_pages(harness: &impl Harness) {
+    let store = harness.open().await;
+    let talk = Talk::new("acme");
+    let names: Vec<TurnId> = (0..7).map(|_| TurnId::mint()).collect();
+    let mut version = None;
+    for turn in &names[..5] {
+        accept(&store, talk.begin(turn, version, 1)).await;
+        let end = append_rest(turn, 1, segment(2, 1), rest(ended(), 1));
+        version = Some(accept(&store, end).await.version);
+    }
+    accept(&store, talk.begin(&names[5], version, 1)).await;
+    accept(&store, append(&names[5], 1, segment(2, 7))).await;
+    accept(&store, talk.queue(&names[6], version.expect("a version") + 1)).await;
+    let mut all = store.turns(&talk.tenant, &talk.session).await.expect("turns");
+    assert_eq!(all.iter().map(|turn| turn.head).collect::<Vec<_>>(), [2, 2, 2, 2, 2, 8, 0]);
+    all.reverse();
+    for limit in 1..9 {
+        let (mut seen, mut below) = (Vec::new(), None);
+        loop {
+            let page = store.turns_below(&talk.tenant, &talk.session, below, limit).await.expect("a page");
+            let Some(last) = page.last() else { break };
+            assert!(page.len() <= limit);
+            below = Some(last.ordinal);
+            seen.extend(page);
+        }
+        assert_eq!(seen, all, "in pages of {limit}");
+    }
+    let page = async |below, limit| store.turns_below(&talk.tenant, &talk.session, below, limit).await;
+    assert_eq!(page(None, 0).await, Ok(Vec::new()));
+    assert_eq!(page(Some(1), 9).await, Ok(Vec::new()));
+    assert_eq!(page(Some(u64::MAX), 9).await, Ok(all));
+    let stranger = Talk::new("evil").tenant;
+    assert_eq!(store.turns_below(&stranger, &talk.session, None, 9).await, Ok(Vec::new()));
 }

@@ -4,9 +4,9 @@ use everturn_core::TurnId;
 
 use super::{
     Harness,
-    fixture::{Talk, accept, append, append_rest, assert_log, node, receipt, rest, segment, submit, waiting},
+    fixture::{Talk, accept, append, append_rest, assert_log, ended, node, receipt, rest, segment, submit, waiting},
 };
-use crate::{ClaimedTurn, Refusal, TurnStatus};
+use crate::{ClaimedTurn, Refusal};
 
 /// Everything that reads give is the same afterwards.
 pub async fn commits_survive_a_restart(harness: &impl Harness) {
@@ -15,7 +15,7 @@ pub async fn commits_survive_a_restart(harness: &impl Harness) {
     let (turn, next, last) = (TurnId::mint(), TurnId::mint(), TurnId::mint());
     talk.wait(&store, &turn).await;
     accept(&store, talk.replace(&next, 2, &turn, segment(3, 1))).await;
-    accept(&store, append_rest(&next, 1, segment(2, 40), rest(TurnStatus::Ended, 9))).await;
+    accept(&store, append_rest(&next, 1, segment(2, 40), rest(ended(), 9))).await;
     accept(&store, talk.begin(&last, Some(4), 1)).await;
     accept(&store, append(&last, 1, segment(2, 7))).await;
     let before = (
@@ -56,7 +56,7 @@ pub async fn running_turns_survive_a_restart(harness: &impl Harness) {
     };
     assert_eq!(claimed, [expected]);
     accept(&store, append(&turn, 2, segment(6, 1))).await;
-    let end = append_rest(&turn, 2, segment(7, 1), rest(TurnStatus::Ended, 1));
+    let end = append_rest(&turn, 2, segment(7, 1), rest(ended(), 1));
     assert_eq!(submit(&store, end).await, receipt(2, 2));
     assert_log(&store, &turn, 7).await;
 }
@@ -74,7 +74,7 @@ pub async fn claims_fence_the_former_owner(harness: &impl Harness) {
         assert_eq!(claimed.iter().map(|claim| claim.epoch).collect::<Vec<_>>(), [epoch]);
         assert_eq!(store.claim(&node(name), 10).await, Ok(Vec::new()), "it has an owner now");
         assert_eq!(submit(&store, append(&turn, epoch - 1, segment(2, 1))).await, Err(Refusal::Fenced));
-        let end = append_rest(&turn, epoch - 1, segment(2, 1), rest(TurnStatus::Ended, 1));
+        let end = append_rest(&turn, epoch - 1, segment(2, 1), rest(ended(), 1));
         assert_eq!(submit(&store, end).await, Err(Refusal::Fenced));
     }
     drop(store);
@@ -109,7 +109,7 @@ pub async fn resting_turns_are_not_claimed(harness: &impl Harness) {
     let turn = TurnId::mint();
     waits.wait(&store, &TurnId::mint()).await;
     accept(&store, ends.begin(&turn, None, 1)).await;
-    accept(&store, append_rest(&turn, 1, segment(2, 1), rest(TurnStatus::Ended, 1))).await;
+    accept(&store, append_rest(&turn, 1, segment(2, 1), rest(ended(), 1))).await;
     accept(&store, runs.begin(&TurnId::mint(), None, 1)).await;
     assert_eq!(store.claim(&runs.node, 10).await, Ok(Vec::new()));
 }

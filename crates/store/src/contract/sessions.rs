@@ -4,9 +4,11 @@ use everturn_core::TurnId;
 
 use super::{
     Harness,
-    fixture::{Talk, accept, append, append_rest, commit, read_all, receipt, rest, segment, submit, tenant, waiting},
+    fixture::{
+        Talk, accept, append, append_rest, commit, ended, read_all, receipt, rest, segment, submit, tenant, waiting,
+    },
 };
-use crate::{Refusal, TurnStatus};
+use crate::Refusal;
 
 /// What belongs to another tenant is not there, even by its name.
 pub async fn tenants_do_not_see_each_other(harness: &impl Harness) {
@@ -39,7 +41,7 @@ pub async fn what_was_deleted_is_gone(harness: &impl Harness) {
     let (talk, other) = (Talk::new("acme"), Talk::new("acme"));
     let (turn, next) = (TurnId::mint(), TurnId::mint());
     accept(&store, talk.begin(&turn, None, 500)).await;
-    accept(&store, append_rest(&turn, 1, segment(501, 1), rest(TurnStatus::Ended, 1))).await;
+    accept(&store, append_rest(&turn, 1, segment(501, 1), rest(ended(), 1))).await;
     accept(&store, talk.begin(&next, Some(2), 1)).await;
     accept(&store, append_rest(&next, 1, segment(2, 1), rest(waiting(), 1))).await;
     accept(&store, other.create()).await;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::{Durability, SqliteStore};
 use crate::{
     Command, Refusal, Store, StoreError, TurnStatus,
-    contract::fixture::{Talk, accept, append, append_rest, assert_log, node, page, rest, segment, submit},
+    contract::fixture::{Talk, accept, append, append_rest, assert_log, ended, node, page, rest, segment, submit},
 };
 
 struct Place {
@@ -55,7 +55,7 @@ async fn a_full_disk_takes_nothing_back_and_passes() {
     // Everything that a command can do to memory comes before the event that does not fit.
     let batch = Arc::new(vec![
         append(&turn, 1, segment(5, 1)),
-        append_rest(&turn, 1, segment(6, 1), rest(TurnStatus::Ended, 4)),
+        append_rest(&turn, 1, segment(6, 1), rest(ended(), 4)),
         other.begin(&new, None, 2),
         append(&new, 1, large(3, 1 << 20)),
     ]);
@@ -128,7 +128,7 @@ async fn a_reader_that_does_not_end_holds_nobody_up() {
     for seq in 2..200 {
         accept(&store, append(&turn, 1, segment(seq, 1))).await;
     }
-    accept(&store, append_rest(&turn, 1, segment(200, 1), rest(TurnStatus::Ended, 1))).await;
+    accept(&store, append_rest(&turn, 1, segment(200, 1), rest(ended(), 1))).await;
     assert_log(&store, &turn, 200).await;
 }
 
@@ -165,7 +165,7 @@ async fn damage_in_a_large_file_is_told_by_the_read_that_meets_it() {
         for seq in 2..=6 {
             accept(&store, append(turn, 1, large(seq, 1 << 20))).await;
         }
-        accept(&store, append_rest(turn, 1, segment(7, 1), rest(TurnStatus::Ended, 1))).await;
+        accept(&store, append_rest(turn, 1, segment(7, 1), rest(ended(), 1))).await;
     }
     let root: u64 = sqlite
         .on_writer(|connection| {
@@ -264,7 +264,7 @@ async fn dead_rows_are_not_taken_for_living_ones() {
     talk.wait(&store, &turn).await;
     accept(&store, talk.resume(&turn, 2, segment(3, 1))).await;
     accept(&store, gone.begin(&deleted, None, 9)).await;
-    accept(&store, append_rest(&deleted, 1, segment(10, 1), rest(TurnStatus::Ended, 1))).await;
+    accept(&store, append_rest(&deleted, 1, segment(10, 1), rest(ended(), 1))).await;
     accept(&store, gone.delete()).await;
     crash(store, sqlite).await;
     let sqlite = place.open();
@@ -292,7 +292,7 @@ async fn what_was_deleted_leaves_the_log_of_a_store_that_has_nothing_else_to_do(
     for talk in &gone {
         let turn = TurnId::mint();
         accept(&store, talk.begin(&turn, None, 3)).await;
-        accept(&store, append_rest(&turn, 1, segment(4, 1), rest(TurnStatus::Ended, 1))).await;
+        accept(&store, append_rest(&turn, 1, segment(4, 1), rest(ended(), 1))).await;
     }
     assert_eq!(rows_of_log(&sqlite).await, 120, "the dead lie behind the living");
     // After a crash nobody knows what they were, and all go.

@@ -66,6 +66,15 @@ pub(super) fn gather(
     chunk.flush()
 }
 
+/// Writes a whole log into chunks. The turn has none.
+pub(super) fn write_chunks(connection: &Connection, turn: i64, segments: &[Segment]) -> Result<(), StoreError> {
+    let mut chunk = Chunk { connection, turn, first_seq: 0, bytes: Vec::new() };
+    for segment in segments.iter().filter(|segment| segment.count() > 0) {
+        chunk.add(segment.first_seq(), segment.count(), segment.bytes())?;
+    }
+    chunk.flush()
+}
+
 /// Deletes all of `log`. Its rows have been gathered, or are dead.
 pub(super) fn clear(connection: &Connection) -> Result<(), StoreError> {
     connection.execute("DELETE FROM log", [])?;

@@ -18,12 +18,22 @@ pub(super) fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Re
     serde_json::from_str(text).map_err(corrupt)
 }
 
+/// The kind of a status, as the indexes know it. Stored, so they must stay as they are.
+pub(super) fn phase(status: &TurnStatus) -> u8 {
+    match status {
+        TurnStatus::Running => 1,
+        TurnStatus::Waiting(_) => 2,
+        TurnStatus::Ended(_) => 3,
+        TurnStatus::Queued => 4,
+    }
+}
+
 /// A number as SQLite keeps it. The numbers that are stored never come near the limit; those in questions may.
 pub(super) fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn name<T: TryFrom<String>>(row: &Row<'_>, column: usize) -> Result<T, StoreError>
+pub(super) fn name<T: TryFrom<String>>(row: &Row<'_>, column: usize) -> Result<T, StoreError>
 where
     T::Error: std::fmt::Display,
 {
@@ -31,26 +41,29 @@ where
 }
 
 const SESSION: &str = "
-    SELECT s.id, s.name, s.version, s.tokens_in, s.tokens_out, s.created_at, s.updated_at, t.name, t.status, c.config
+    SELECT s.id, s.name, s.version, s.tokens_in, s.tokens_out, s.created_at, s.updated_at, s.title, s.queued, t.name,
+        t.status, c.config
     FROM sessions s
     JOIN configs c ON c.session = s.id
-    LEFT JOIN turns t ON t.session = s.id AND t.ordinal = s.turns
+    LEFT JOIN turns t ON t.session = s.id AND t.ordinal = s.current
     WHERE s.tenant = (SELECT id FROM tenants WHERE name = ?1)";
 
 fn session_row(tenant: &TenantId, row: &Row<'_>) -> Result<SessionRow, StoreError> {
-    let last_turn = match row.get::<_, Option<String>>(7)? {
-        Some(turn) => Some(TurnSummary { id: TurnId::try_from(turn).map_err(corrupt)?, status: from_json(row, 8)? }),
+    let last_turn = match row.get::<_, Option<String>>(9)? {
+        Some(turn) => Some(TurnSummary { id: TurnId::try_from(turn).map_err(corrupt)?, status: from_json(row, 10)? }),
         None => None,
     };
     let session = SessionRecord {
         id: name::<SessionId>(row, 1)?,
         tenant: tenant.clone(),
         version: row.get(2)?,
-        config: from_json::<SessionConfig>(row, 9)?,
+        config: from_json::<SessionConfig>(row, 11)?,
         usage: Usage { input: row.get(3)?, output: row.get(4)? },
         created_at: Timestamp(row.get(5)?),
         updated_at: Timestamp(row.get(6)?),
+        title: row.get(7)?,
         last_turn,
+        queued: row.get(8)?,
     };
     Ok(SessionRow { position: row.get(0)?, session })
 }
@@ -83,22 +96,24 @@ pub(super) fn sessions(
 }
 
 const TURN: &str = "
-    SELECT t.name, t.ordinal, t.head, t.tokens_in, t.tokens_out, t.created_at, t.status, t.compaction, t.messages
+    SELECT t.name, t.ordinal, t.head, t.tokens_in, t.tokens_out, t.created_at, t.rested_at, t.status,
+        t.compaction, t.messages
     FROM turns t
     WHERE t.session = (
         SELECT id FROM sessions WHERE tenant = (SELECT id FROM tenants WHERE name = ?1) AND name = ?2)";
 
 fn turn_record(row: &Row<'_>) -> Result<TurnRecord, StoreError> {
-    let compaction = row.get_ref(7)?.as_str_or_null().map_err(corrupt)?;
+    let compaction = row.get_ref(8)?.as_str_or_null().map_err(corrupt)?;
     Ok(TurnRecord {
         id: name::<TurnId>(row, 0)?,
         ordinal: row.get(1)?,
         head: row.get(2)?,
         usage: Usage { input: row.get(3)?, output: row.get(4)? },
         created_at: Timestamp(row.get(5)?),
-        status: from_json::<TurnStatus>(row, 6)?,
+        rested_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
+        status: from_json::<TurnStatus>(row, 7)?,
         compaction: compaction.map(serde_json::from_str::<Compaction>).transpose().map_err(corrupt)?,
-        messages: from_json(row, 8)?,
+        messages: from_json(row, 9)?,
     })
 }
 
@@ -110,6 +125,25 @@ pub(super) fn turns(
 ) -> Result<Vec<TurnRecord>, StoreError> {
     let mut select = connection.prepare_cached(&format!("{TURN} ORDER BY t.ordinal"))?;
     let mut rows = select.query([tenant.as_str(), session.as_str()])?;
+    let mut turns = Vec::new();
+    while let Some(row) = rows.next()? {
+        turns.push(turn_record(row)?);
+    }
+    Ok(turns)
+}
+
+/// See [`crate::Store::turns_below`]. Heads are those of the rows.
+pub(super) fn turns_below(
+    connection: &Connection,
+    tenant: &TenantId,
+    session: &SessionId,
+    below: Option<u64>,
+    limit: usize,
+) -> Result<Vec<TurnRecord>, StoreError> {
+    let mut select =
+        connection.prepare_cached(&format!("{TURN} AND t.ordinal < ?3 ORDER BY t.ordinal DESC LIMIT ?4"))?;
+    let below = below.map_or(i64::MAX, int);
+    let mut rows = select.query(params![tenant.as_str(), session.as_str(), below, int(limit as u64)])?;
     let mut turns = Vec::new();
     while let Some(row) = rows.next()? {
         turns.push(turn_record(row)?);

@@ -2,19 +2,26 @@
 //!
 //! ```text
 //! tenants      a number for every tenant
-//! sessions     id is the position in the list: it rises and is never given again
+//! sessions     id is the position in the list: it rises and is never given again; current is the ordinal of the turn
+//!              that was started last, is_open whether that one runs or waits, queued how many turns come after it
 //! configs      settings of a session, apart from it because they are large and rarely change
-//! turns        node is set while the turn runs; head is the last seq known when the row was written, gathered the
+//! turns        phase says what kind of status it has (see `rows.rs`), for the indexes; wake_at is that of a waiting turn;
+//!              log_level is how far its log was shortened; node is set while the turn runs; head is the last seq known when the row was written, gathered the
 //!              last seq in `chunks` when the turn last began to run or was gathered while it ran
 //! log          events of running turns in commit order: one row per turn and batch, and no index, so that a commit
 //!              of many turns touches few pages. Rows of turns that do not run, and events up to `gathered`, are dead
 //!              and wait for `trim.rs`
 //! chunks       events gathered from `log` when a turn rests or its share of `log` grows large; see `log.rs`
+//! records      what lies beside the turns; id is the position in the list: it rises and is never given again
+//! blobs        the content of records, in parts
 //! tombstones   names of deleted sessions
 //! keys         callers' names for their commands, and what whoever repeats one is told; see `keys.rs`
 //! ```
 //!
 //! Columns that may be large come last in their row: SQLite reads the columns before them without touching them.
+//!
+//! Most indexes hold but the few rows that somebody looks for by them, so that a turn which only runs and ends touches
+//! two of them: `turns_running` and `turns_ended`.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -34,14 +41,20 @@ const MIGRATIONS: &[&str] = &["
         name TEXT NOT NULL,
         version INTEGER NOT NULL,
         turns INTEGER NOT NULL,
+        current INTEGER NOT NULL,
+        queued INTEGER NOT NULL,
+        is_open INTEGER NOT NULL,
         tokens_in INTEGER NOT NULL,
         tokens_out INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
         updated_at INTEGER NOT NULL,
         opened_by_turn INTEGER NOT NULL,
+        title TEXT,
         UNIQUE (tenant, name)
     ) STRICT;
     CREATE INDEX sessions_by_position ON sessions (tenant, id);
+    CREATE INDEX sessions_stalled ON sessions (id) WHERE queued > 0 AND is_open = 0;
+    CREATE INDEX sessions_idle ON sessions (updated_at) WHERE queued = 0 AND is_open = 0;
 
     CREATE TABLE configs (
         session INTEGER PRIMARY KEY REFERENCES sessions,
@@ -64,12 +77,19 @@ const MIGRATIONS: &[&str] = &["
         tokens_in INTEGER NOT NULL,
         tokens_out INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
+        rested_at INTEGER,
+        wake_at INTEGER,
+        log_level INTEGER NOT NULL,
+        phase INTEGER NOT NULL,
         status TEXT NOT NULL,
         compaction TEXT,
         messages TEXT NOT NULL,
         UNIQUE (session, ordinal)
     ) STRICT;
     CREATE INDEX turns_running ON turns (id) WHERE node IS NOT NULL;
+    CREATE INDEX turns_due ON turns (wake_at) WHERE wake_at IS NOT NULL;
+    CREATE INDEX turns_ended ON turns (log_level, rested_at) WHERE phase = 3;
+    CREATE INDEX turns_queued ON turns (session, ordinal) WHERE phase = 4;
 
     CREATE TABLE log (
         id INTEGER PRIMARY KEY,
@@ -84,11 +104,42 @@ const MIGRATIONS: &[&str] = &["
         segments BLOB NOT NULL
     ) STRICT;
 
+    CREATE TABLE records (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        tenant INTEGER NOT NULL REFERENCES tenants,
+        kind INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        session INTEGER REFERENCES sessions,
+        turn TEXT,
+        revision INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        outcome TEXT,
+        body TEXT NOT NULL,
+        UNIQUE (tenant, kind, name)
+    ) STRICT;
+    CREATE INDEX records_by_position ON records (tenant, kind, id);
+    CREATE INDEX records_by_state ON records (tenant, kind, state, id);
+    CREATE INDEX records_by_session ON records (session, kind, id);
+    CREATE INDEX records_by_session_and_state ON records (session, kind, state, id);
+    CREATE INDEX records_by_time ON records (kind, updated_at);
+
+    CREATE TABLE blobs (
+        id INTEGER PRIMARY KEY,
+        record INTEGER NOT NULL REFERENCES records,
+        part INTEGER NOT NULL,
+        bytes BLOB NOT NULL,
+        UNIQUE (record, part)
+    ) STRICT;
+
     CREATE TABLE tombstones (
         tenant INTEGER NOT NULL REFERENCES tenants,
         name TEXT NOT NULL,
+        at INTEGER NOT NULL,
         PRIMARY KEY (tenant, name)
     ) STRICT, WITHOUT ROWID;
+    CREATE INDEX tombstones_by_time ON tombstones (at);
 
     CREATE TABLE keys (
         id INTEGER PRIMARY KEY,

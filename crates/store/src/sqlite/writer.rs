@@ -42,11 +42,11 @@ pub(super) struct Writer {
     ids: RowIds,
     extent: Extent,
     checkpointer: Checkpointer,
-    /// Whether sessions were deleted since the file was last put in order.
+    /// Whether anything was deleted since the file was last put in order.
     may_hold_copies: bool,
 }
 
-/// A file up to this size is written anew at the end if sessions were deleted.
+/// A file up to this size is written anew at the end if anything was deleted.
 const REWRITTEN: u64 = 64 << 20;
 
 impl Writer {
@@ -162,15 +162,15 @@ impl Writer {
             batch.gather_oldest(&oldest)?;
         }
         let done = work(&mut batch)?;
-        let Batch { staged, written, deleted, has_deleted, .. } = batch;
+        let Batch { staged, written, gone, .. } = batch;
         extent.grow(written);
-        extent.shrink(deleted);
+        extent.shrink(gone.rows);
         transaction.commit()?;
         staged.publish();
-        if has_deleted {
+        if gone.from_log {
             extent.owed = self.ids.next_log;
-            self.may_hold_copies = true;
         }
+        self.may_hold_copies |= gone.from_pages;
         self.extent = extent;
         Ok(done)
     }

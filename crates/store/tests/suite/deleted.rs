@@ -2,11 +2,14 @@
 
 use std::{fs, path::Path, sync::Arc};
 
+use bytes::Bytes;
 use everturn_core::{
-    Event, Message, OptionValue, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
+    Event, Json, Message, OptionValue, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp,
+    TurnId, Usage,
 };
 use everturn_store::{
-    Append, BeginTurn, Command, CommandKey, Durability, NodeId, Receipt, Rest, SqliteStore, Store, TurnStatus,
+    Append, BeginTurn, Command, CommandKey, DeleteSession, Durability, NodeId, Put, Receipt, Record, RecordKind,
+    ReplaceLog, Rest, SqliteStore, Start, Store, TurnStatus, Write,
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -44,9 +47,10 @@ impl Talk {
             config: SessionConfig { agent: "demo".to_owned(), options, ..SessionConfig::default() },
             supersedes: None,
             turn: self.turn.clone(),
-            node: NodeId("node".to_owned()),
+            start: Start::Now(NodeId("node".to_owned())),
             segment: self.segment(size),
             messages: vec![Message::user(self.text(size))],
+            writes: Vec::new(),
             key,
             at: Timestamp(at),
         }))
@@ -54,12 +58,19 @@ impl Talk {
 
     fn append(&mut self, size: usize, rest: Option<Rest>) -> Command {
         let segment = self.segment(size);
-        Command::Append(Append { turn: self.turn.clone(), epoch: 1, segment, rest, at: Timestamp(2) })
+        Command::Append(Append {
+            turn: self.turn.clone(),
+            epoch: 1,
+            segment,
+            rest,
+            writes: Vec::new(),
+            at: Timestamp(2),
+        })
     }
 
     fn end(&mut self, size: usize) -> Command {
         let rest = Rest {
-            status: TurnStatus::Ended,
+            status: TurnStatus::Ended(Outcome::Completed),
             messages: vec![Message::user(self.text(size)), Message::assistant(self.text(2 * size))],
             usage: Usage::default(),
             compaction: None,
@@ -68,8 +79,24 @@ impl Talk {
     }
 
     fn delete(&self) -> Command {
-        Command::DeleteSession { tenant: TenantId::local(), session: self.session.clone() }
+        let (tenant, session) = (TenantId::local(), self.session.clone());
+        Command::DeleteSession(DeleteSession { tenant, session, key: None, at: Timestamp(3) })
     }
+}
+
+/// A record with content, all of which tells a marker.
+fn document(id: &str, session: Option<&SessionId>, text: &str) -> Vec<Write> {
+    let kind = RecordKind::Document;
+    let body = Json::of(&text).unwrap();
+    let (session, outcome) = (session.cloned(), Some(body.clone()));
+    let record = Record { kind, id: id.to_owned(), session, turn: None, state: "stored".to_owned(), body, outcome };
+    let blob = |part| Write::Blob { kind, id: id.to_owned(), part, bytes: Bytes::from(text.to_owned()) };
+    vec![Write::Record(record), blob(0), blob(1)]
+}
+
+fn put(writes: Vec<Write>) -> Command {
+    let tenant = TenantId::local();
+    Command::Put(Box::new(Put { tenant, expects: Vec::new(), writes, key: None, at: Timestamp(2) }))
 }
 
 fn open(directory: &Path) -> SqliteStore {
@@ -126,6 +153,54 @@ async fn no_file_holds_what_was_deleted() {
             assert_eq!(head, talk.head);
         }
         keep(&store, early.end(size)).await;
+    }
+}
+
+/// The records of a session and its title, a record that was removed, and what retention has dropped from a log.
+#[tokio::test]
+async fn no_file_holds_what_was_removed() {
+    for size in [20, 3_000, 200_000] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let store = open(path);
+        let (mut early, mut gone, mut kept, mut short) =
+            (Talk::new("early"), Talk::new("gone"), Talk::new("kept"), Talk::new("short"));
+        // It runs on, and so holds back all that comes after it in the log.
+        keep(&store, early.begin(size, None, 1)).await;
+        for talk in [&mut gone, &mut kept, &mut short] {
+            keep(&store, talk.begin(20, None, 1)).await;
+        }
+        short.marker = "<dropped>".to_owned();
+        keep(&store, short.append(size, None)).await;
+        short.marker = "<short>".to_owned();
+        for talk in [&mut gone, &mut kept, &mut short] {
+            keep(&store, talk.end(20)).await;
+        }
+        for talk in [&gone, &kept] {
+            keep(&store, put(document(&talk.marker, Some(&talk.session), &talk.text(size)))).await;
+            let title = Write::Title { session: talk.session.clone(), title: talk.marker.clone() };
+            keep(&store, put(vec![title])).await;
+        }
+        for (id, text) in [("a", "<removed>"), ("b", "<free>")] {
+            keep(&store, put(document(id, None, &text.repeat(size / text.len() + 1)))).await;
+        }
+        for text in ["<gone>", "<removed>", "<dropped>"] {
+            assert!(!files_with(path, text).is_empty(), "{text} must be there to be removed");
+        }
+
+        keep(&store, gone.delete()).await;
+        keep(&store, put(vec![Write::Remove { kind: RecordKind::Document, id: "a".to_owned() }])).await;
+        let mut builder = SegmentBuilder::new(1);
+        builder.push(Timestamp(1), &Event::Dropped { count: u32::try_from(short.head).unwrap() });
+        let replace = ReplaceLog { turn: short.turn.clone(), segments: vec![builder.take()], level: 1 };
+        keep(&store, Command::ReplaceLog(Box::new(replace))).await;
+        store.close().await;
+        for text in ["<gone>", "<removed>", "<dropped>"] {
+            assert_eq!(files_with(path, text), [""; 0], "{text} at size {size}");
+        }
+        for text in ["<kept>", "<free>", "<early>", "<short>"] {
+            assert_eq!(files_with(path, text), ["store.db"], "{text}");
+        }
     }
 }
 

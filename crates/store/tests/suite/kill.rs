@@ -9,9 +9,9 @@ use std::{
 };
 
 use everturn_core::{
-    Event, Message, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
+    Event, Message, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
 };
-use everturn_store::{Append, BeginTurn, Command, Durability, NodeId, Rest, SqliteStore, Store, TurnStatus};
+use everturn_store::{Append, BeginTurn, Command, Durability, NodeId, Rest, SqliteStore, Start, Store, TurnStatus};
 
 use super::child;
 
@@ -36,7 +36,7 @@ async fn writes_until_it_is_killed() {
             let count = 1 + (round + index as u64) % 4;
             let ends = (round + index as u64).is_multiple_of(7);
             let rest = Rest {
-                status: TurnStatus::Ended,
+                status: TurnStatus::Ended(Outcome::Completed),
                 messages: vec![Message::assistant("done")],
                 usage: Usage { input: 1, output: 1 },
                 compaction: None,
@@ -46,6 +46,7 @@ async fn writes_until_it_is_killed() {
                 epoch: 1,
                 segment: segment(*head + 1, count),
                 rest: ends.then_some(rest),
+                writes: Vec::new(),
                 at: Timestamp(2),
             }));
             *head += count;
@@ -59,9 +60,10 @@ async fn writes_until_it_is_killed() {
                 config: SessionConfig::default(),
                 supersedes: None,
                 turn: turn.clone(),
-                node: NodeId("child".to_owned()),
+                start: Start::Now(NodeId("child".to_owned())),
                 segment: segment(1, 2),
                 messages: vec![Message::user("hello")],
+                writes: Vec::new(),
                 key: None,
                 at: Timestamp(1),
             })));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use everturn_core::{Event, Message, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId};
-use everturn_store::{BeginTurn, Command, Durability, NodeId, OpenError, SqliteStore, Store};
+use everturn_store::{BeginTurn, Command, Durability, NodeId, OpenError, SqliteStore, Start, Store};
 use tempfile::TempDir;
 
 use super::child;
@@ -45,9 +45,10 @@ async fn fill(path: &Path) {
             config: SessionConfig::default(),
             supersedes: None,
             turn: TurnId::mint(),
-            node: NodeId("node".to_owned()),
+            start: Start::Now(NodeId("node".to_owned())),
             segment: builder.take(),
             messages: vec![Message::user("hello")],
+            writes: Vec::new(),
             key: None,
             at: Timestamp(1),
         };

@@ -63,6 +63,10 @@ impl Tool for Calculator {
         &self.spec
     }
 
+    fn is_builtin(&self) -> bool {
+        true
+    }
+
     fn effect(&self) -> EffectClass {
         EffectClass::ReadOnly
     }

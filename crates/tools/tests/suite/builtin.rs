@@ -1,7 +1,7 @@
 //! The built-in tools, called as the engine calls them.
 
 use everturn_core::{EffectClass, EffectId, Json, SessionId, TenantId, TurnId};
-use everturn_tools::{ToolContext, ToolSet, builtin_tools};
+use everturn_tools::{ToolContext, ToolKind, ToolSet, builtin_tools};
 
 fn context() -> ToolContext {
     ToolContext {
@@ -23,8 +23,29 @@ async fn call(tool: &str, input: &str) -> Result<String, String> {
 #[test]
 fn builtins_make_a_set_and_may_run_again() {
     let tools = ToolSet::new(builtin_tools()).unwrap();
-    assert_eq!(tools.names().collect::<Vec<_>>(), ["calculator", "clock"]);
-    assert!(tools.iter().all(|tool| tool.effect() == EffectClass::ReadOnly));
+    let kinds: Vec<_> = tools.iter().map(|tool| (tool.spec().name.as_str(), tool.kind(), tool.effect())).collect();
+    let expected = [
+        ("calculator", ToolKind::Runs, EffectClass::ReadOnly),
+        ("clock", ToolKind::Runs, EffectClass::ReadOnly),
+        ("create_artifact", ToolKind::Artifact, EffectClass::Idempotent),
+        ("request_form", ToolKind::Form, EffectClass::ReadOnly),
+        ("update_artifact", ToolKind::Artifact, EffectClass::Idempotent),
+        ("wait", ToolKind::Timer, EffectClass::ReadOnly),
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[tokio::test]
+async fn what_the_engine_performs_itself_cannot_be_called() {
+    for (tool, input) in [
+        ("create_artifact", r#"{"title":"a","type":"text","content":"b"}"#),
+        ("request_form", r#"{"kind":"approval","title":"a"}"#),
+        ("update_artifact", r#"{"artifact_id":"a","content":"b"}"#),
+        ("wait", r#"{"seconds":1}"#),
+    ] {
+        let expected = format!("{tool} is performed by the engine itself and cannot be called like other tools");
+        assert_eq!(call(tool, input).await.unwrap_err(), expected);
+    }
 }
 
 #[tokio::test]

@@ -1,2 +1,3 @@
 mod builtin;
+mod inputs;
 mod tool_set;

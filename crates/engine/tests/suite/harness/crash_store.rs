@@ -5,10 +5,11 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use bytes::Bytes;
 use everturn_core::{Segment, SessionId, TenantId, Timestamp, TurnId};
 use everturn_store::{
-    ClaimedTurn, Command, CommandKey, NodeId, Receipt, Refusal, SessionRecord, SessionRow, SimStore, Store, StoreError,
-    TurnRecord,
+    ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
+    SessionRecord, SessionRow, SimStore, Store, StoreError, TurnRecord,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio::sync::Notify;
@@ -107,5 +108,74 @@ impl Store for CrashStore {
 
     fn read(&self, turn: &TurnId, seq: u64, max_bytes: usize) -> BoxFuture<'_, Result<Vec<Segment>, StoreError>> {
         self.store.read(turn, seq, max_bytes)
+    }
+
+    fn turns_below(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
+        self.store.turns_below(tenant, session, below, limit)
+    }
+
+    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<DueTurn>, StoreError>> {
+        self.store.due(limit)
+    }
+
+    fn stalled(&self, limit: usize) -> BoxFuture<'_, Result<Vec<(TenantId, SessionId)>, StoreError>> {
+        self.store.stalled(limit)
+    }
+
+    fn record(
+        &self,
+        tenant: &TenantId,
+        kind: RecordKind,
+        id: &str,
+    ) -> BoxFuture<'_, Result<Option<RecordRow>, StoreError>> {
+        self.store.record(tenant, kind, id)
+    }
+
+    fn records(
+        &self,
+        tenant: &TenantId,
+        kind: RecordKind,
+        filter: &RecordFilter,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
+        self.store.records(tenant, kind, filter, below, limit)
+    }
+
+    fn blob(
+        &self,
+        tenant: &TenantId,
+        kind: RecordKind,
+        id: &str,
+        part: u32,
+    ) -> BoxFuture<'_, Result<Option<Bytes>, StoreError>> {
+        self.store.blob(tenant, kind, id, part)
+    }
+
+    fn old_logs(&self, before: Timestamp, level: u8, limit: usize) -> BoxFuture<'_, Result<Vec<TurnId>, StoreError>> {
+        self.store.old_logs(before, level, limit)
+    }
+
+    fn old_records(
+        &self,
+        kind: RecordKind,
+        before: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
+        self.store.old_records(kind, before, limit)
+    }
+
+    fn idle_sessions(
+        &self,
+        before: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(TenantId, SessionId)>, StoreError>> {
+        self.store.idle_sessions(before, limit)
     }
 }

@@ -51,7 +51,7 @@ impl Frame {
 
     /// Whether streams end with it.
     pub(crate) fn closes(&self) -> bool {
-        self.ends_turn() || (self.cursor.part == 2 && self.data.contains(" Waiting {"))
+        self.ends_turn() || (self.cursor.part == 2 && self.data.contains(" Waiting("))
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) async fn all_frames(store: &SimStore, session: &SessionId, turn: &Tur
     for segment in store.read(turn, 0, usize::MAX).await.expect("the store works") {
         for event in segment.events() {
             let event = event.expect("the log is sound");
-            FRAMES.project(&view, &event, &mut Frames::new(&mut out, event.seq, 0)).expect("the log is sound");
+            FRAMES.project(&view, &event, &mut Frames::new(&mut out, event.last_seq(), 0)).expect("the log is sound");
         }
     }
     parse_frames(&out)

@@ -1,45 +1,54 @@
 //! What must hold of every session, whatever happened to it.
 
-use everturn_core::{Event, Finish, Message, Phase, Role, SessionId, TenantId, TurnId, TurnState, Usage, context};
+use everturn_core::{
+    CallId, CallState, Event, Finish, Message, Phase, RawEvent, Role, SessionId, TenantId, TurnId, TurnState, Usage, context,
+};
 use everturn_engine::Engine;
 use everturn_store::{SimStore, Store as _, TurnRecord, TurnStatus};
+
+use super::records::check_records;
 
 /// All stored events of a turn; gap-free.
 pub(crate) async fn stored_log(store: &SimStore, turn: &TurnId) -> Vec<(u64, Event)> {
     let segments = store.read(turn, 0, usize::MAX).await.expect("the store works");
-    let events = segments.iter().flat_map(everturn_core::Segment::events);
-    let log: Vec<_> = events.map(|event| event.unwrap()).map(|event| (event.seq, event.decode().unwrap())).collect();
-    for (expected, (seq, _)) in (1..).zip(&log) {
-        assert_eq!(*seq, expected, "the log of {turn} has a gap");
-    }
-    log
+    let mut next = 1;
+    let mut take = |event: RawEvent<'_>| {
+        assert_eq!(event.seq, next, "the log of {turn} has a gap");
+        next = event.last_seq() + 1;
+        (event.seq, event.decode().expect("the log is sound"))
+    };
+    segments.iter().flat_map(everturn_core::Segment::events).map(|event| take(event.expect("sound"))).collect()
 }
 
-/// Checks a session whose turns all rest, or whose last one runs: the log of every turn is well-formed and folds to
-/// what is stored of it, history is what the engine says and what providers take, and tokens add up.
+/// Checks a session whose turns all rest, or one of which runs: the log of every turn is well-formed and folds to what
+/// is stored of it, history is what the engine says and what providers take, tokens add up, and what lies beside the
+/// turns agrees with them.
 pub(crate) async fn check_session(store: &SimStore, engine: &Engine, tenant: &TenantId, session: &SessionId) {
     let record = store.session(tenant, session).await.unwrap().expect("the session is there");
     let turns = store.turns(tenant, session).await.unwrap();
+    check_order(&turns);
     let mut full = Vec::new();
     let mut used = Usage::default();
     let mut compaction = None;
-    for (index, turn) in turns.iter().enumerate() {
+    let mut logs = Vec::new();
+    for turn in &turns {
         let log = stored_log(store, &turn.id).await;
         check_log(&log);
         let mut state = TurnState::default();
         log.iter().for_each(|(seq, event)| state.apply(*seq, event));
         assert_eq!(turn.head, state.head);
         check_record(turn, &state);
-        assert!(index + 1 == turns.len() || turn.status == TurnStatus::Ended, "an earlier turn has not ended");
         full.extend(state.messages());
         used += turn.usage;
-        compaction = state.compaction.or(compaction);
+        compaction = state.compaction.clone().or(compaction);
+        logs.push((turn.id.clone(), log, state));
     }
+    assert_eq!(record.queued, turns.iter().filter(|turn| turn.status == TurnStatus::Queued).count() as u64);
     assert_eq!(record.usage, used, "the session's tokens are those of its turns");
     let history = engine.history(tenant, session).await.unwrap();
     assert_eq!(history.full, full, "the engine's history is the fold of the logs");
     let compacted = context::compact(&full, compaction.as_ref());
-    let open = turns.last().is_some_and(|turn| turn.status != TurnStatus::Ended);
+    let open = turns.iter().any(is_open);
     let given = if open { context::normalise_waiting(&compacted) } else { context::normalise(&compacted) };
     let system = given.system.into_iter().map(|content| Message::System { content });
     let given: Vec<_> = system.chain(given.messages).collect();
@@ -47,13 +56,35 @@ pub(crate) async fn check_session(store: &SimStore, engine: &Engine, tenant: &Te
     let conversation = context::normalise(&history.full);
     assert_eq!(complaint(&conversation.messages), None, "{:#?}", conversation.messages);
     assert_eq!(unanswered(&full, open), None, "{full:#?}");
+    check_records(store, tenant, session, &logs).await;
+}
+
+fn is_open(turn: &TurnRecord) -> bool {
+    matches!(turn.status, TurnStatus::Running | TurnStatus::Waiting(_))
+}
+
+/// One turn at a time: those before it have ended, those after it are queued, or were ended while they were.
+fn check_order(turns: &[TurnRecord]) {
+    let begun = turns.iter().rposition(|turn| is_open(turn) || (turn.status.is_ended() && turn.head > 1));
+    for (index, turn) in turns.iter().enumerate() {
+        match begun {
+            Some(last) if index < last => assert!(turn.status.is_ended(), "{} has not ended", turn.id),
+            Some(last) if index == last => {}
+            Some(_) | None => {
+                let never_begun = turn.status.is_ended() && turn.head == 1;
+                assert!(turn.status == TurnStatus::Queued || never_begun, "{} is out of order", turn.id);
+            }
+        }
+    }
 }
 
 fn check_record(turn: &TurnRecord, state: &TurnState) {
     match (&turn.status, &state.phase) {
-        (TurnStatus::Ended, Phase::Ended(ended)) => assert_eq!(ended.usage, turn.usage),
+        (TurnStatus::Ended(outcome), Phase::Ended(ended)) => {
+            assert_eq!((outcome, ended.usage), (&ended.outcome, turn.usage));
+        }
         (TurnStatus::Waiting(stored), Phase::Waiting(folded)) => assert_eq!(stored, folded),
-        (TurnStatus::Running, Phase::Running) => return,
+        (TurnStatus::Running, Phase::Running) | (TurnStatus::Queued, Phase::New) => return,
         (status, phase) => panic!("{} is stored as {status:?} but folds to {phase:?}", turn.id),
     }
     assert_eq!(turn.messages, state.messages(), "stored messages are the fold of the log");
@@ -61,8 +92,9 @@ fn check_record(turn: &TurnRecord, state: &TurnState) {
     assert_eq!(turn.compaction, state.compaction);
 }
 
-/// Begins once, ends at most once and with that; steps do not overlap; every call is resolved once; the whole answer
-/// of a step equals its deltas; intent comes before a tool's result.
+/// Begins once, unless it was ended before; ends at most once and with that; steps do not overlap; every call is
+/// resolved once; the whole answer of a step equals its deltas; intent comes before a tool's result; whoever is waited
+/// for was asked.
 fn check_log(log: &[(u64, Event)]) {
     let mut state = TurnState::default();
     for (seq, event) in log {
@@ -73,40 +105,65 @@ fn check_log(log: &[(u64, Event)]) {
                 assert!(state.step.is_none() && state.open_calls().next().is_none(), "{at}");
                 assert_eq!(*step, state.steps + 1, "{at}");
             }
-            Event::TextDelta(_) | Event::ThinkingDelta(_) | Event::ToolCalled { .. } | Event::StepRestarted { .. } => {
-                assert!(state.step.is_some(), "outside of a step: {at}");
-            }
+            Event::TextDelta(_)
+            | Event::ThinkingDelta(_)
+            | Event::ToolCalled { .. }
+            | Event::StepRestarted { .. }
+            | Event::ArtifactStarted(_)
+            | Event::ArtifactDelta(_) => assert!(state.step.is_some(), "outside of a step: {at}"),
             Event::StepFinished(finished) => {
                 let step = state.step.as_ref().unwrap_or_else(|| panic!("outside of a step: {at}"));
-                assert_eq!(step.content().text(), finished.content.text(), "{at}");
+                assert!(finished.deltas_dropped || step.content().text() == finished.content.text(), "{at}");
                 let calls: Vec<_> = step.calls.iter().map(|(call, _)| call).collect();
                 let message = Message::Assistant { content: finished.content.clone() };
                 assert_eq!(message.tool_uses().collect::<Vec<_>>(), calls, "{at}");
                 assert!(finished.finish != Finish::ToolUse || !calls.is_empty(), "{at}");
             }
-            Event::ToolIntended { call_id, effect_id, effect } => {
-                let call = state.open_calls().find(|open| open.call.id == *call_id);
-                let call = call.unwrap_or_else(|| panic!("not an open call: {at}"));
+            Event::ToolIntended { call_id, effect_id, effect, tool, step, .. } => {
+                let call = open_call(&state, call_id, &at);
+                assert_eq!((tool, *step), (&call.call.name, state.steps), "{at}");
                 if let Some((earlier, _)) = &call.intent {
                     assert_eq!(earlier, effect_id, "a repetition under another name: {at}");
                     assert!(effect.may_repeat(), "an effect is repeated: {at}");
                 }
             }
-            Event::ToolFinished { call_id, .. } => {
-                assert!(state.open_calls().any(|open| open.call.id == *call_id), "not an open call: {at}");
+            Event::ToolFinished { call_id, tool, .. } => {
+                assert_eq!(*tool, open_call(&state, call_id, &at).call.name, "{at}");
             }
-            Event::Waiting { .. } => assert!(state.step.is_none(), "{at}"),
+            Event::TimerSet { call_id, from, wake_at } => {
+                let call = open_call(&state, call_id, &at);
+                assert!(call.intent.is_some() && call.timer.is_none() && from <= wake_at, "{at}");
+            }
+            Event::FormOpened(form) => {
+                assert_eq!(open_call(&state, &form.call_id, &at).form, None, "asked twice: {at}");
+            }
+            Event::ArtifactFinished(_) => assert!(state.step.is_none(), "{at}"),
+            Event::Waiting(wait) => {
+                let paused = state.step.as_ref().is_some_and(|step| step.content().is_empty());
+                assert_eq!(state.step.is_some(), wait.calls.is_empty() && paused, "{at}");
+                let open: Vec<_> = state.open_calls().map(|call| &call.call.id).collect();
+                assert_eq!(wait.calls.iter().map(|call| &call.id).collect::<Vec<_>>(), open, "{at}");
+            }
             Event::TurnEnded(ended) => {
-                assert_eq!(*seq, log.len() as u64, "something follows the end: {at}");
-                assert!(state.step.is_none() && state.open_calls().next().is_none(), "{at}");
-                assert_eq!(ended.usage, state.usage, "{at}");
+                assert_eq!(*seq, log.last().map_or(0, |(last, _)| *last), "something follows the end: {at}");
+                // Only a turn that paused before a step may end within it.
+                assert!(state.step.is_none() || matches!(state.phase, Phase::Waiting(_)), "{at}");
+                assert!(state.open_calls().next().is_none(), "{at}");
+                assert_eq!(*ended, state.ended(ended.outcome.clone()), "{at}");
             }
             Event::Resumed { .. } => assert!(matches!(state.phase, Phase::Waiting(_)), "{at}"),
-            Event::ModelChanged { .. } | Event::HistoryCompacted(_) => {}
+            Event::ModelChanged { .. } | Event::HistoryCompacted(_) | Event::Dropped { .. } => {}
             Event::Unknown { .. } => panic!("the engine writes no unknown events: {at}"),
         }
+        let begun = matches!(event, Event::TurnStarted(_) | Event::TurnEnded(_));
+        assert!(*seq > 1 || begun, "{at}");
         state.apply(*seq, event);
     }
+}
+
+#[track_caller]
+fn open_call<'a>(state: &'a TurnState, id: &CallId, at: &str) -> &'a CallState {
+    state.open_calls().find(|open| open.call.id == *id).unwrap_or_else(|| panic!("not an open call: {at}"))
 }
 
 /// Says which call of full history has no result right after it, or two. Calls of the last step may be open.
@@ -135,7 +192,7 @@ pub(crate) fn complaint(messages: &[Message]) -> Option<String> {
     if messages.first().is_some_and(|message| message.role() != Role::User) {
         return Some("the first message is not the user's".to_owned());
     }
-    let mut expected: Vec<everturn_core::CallId> = Vec::new();
+    let mut expected: Vec<CallId> = Vec::new();
     let mut last = None;
     for message in messages {
         match message {

@@ -5,6 +5,7 @@ mod frames;
 mod gate;
 mod invariants;
 mod model;
+mod records;
 mod setup;
 mod tools;
 mod transcript;

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use everturn_core::{EffectClass, ToolRef};
-use everturn_engine::{Agent, Agents, Capabilities, Engine, Metrics, Parts, SessionUpdate, Settings};
+use everturn_engine::{Agent, Agents, Capabilities, Engine, Metrics, Models, Parts, SessionUpdate, Settings};
 use everturn_models::Model;
 use everturn_store::{SecretBox, Store, StoreError};
-use everturn_tools::Tool;
+use everturn_tools::{Tool, builtin_tools};
 
 use super::{Behaviour, Ledger, Script, ScriptedModel, spec, tool, tool_set};
 
@@ -51,6 +51,7 @@ impl Setup {
             turn_timeout: Duration::from_secs(3600),
             context_window: None,
             max_output_tokens: None,
+            titles: false,
         };
         let setup = Self {
             agent,
@@ -89,6 +90,14 @@ impl Setup {
         self
     }
 
+    /// With a built-in tool that is enabled and runs without asking.
+    pub(crate) fn builtin(mut self, name: &str) -> Self {
+        let builtin = builtin_tools().into_iter().find(|tool| tool.spec().name == name);
+        self.tools.push(builtin.expect("there is such a built-in tool"));
+        self.agent.tools.push(name.to_owned());
+        self.enable(name, true)
+    }
+
     /// With a tool of the application's.
     pub(crate) fn client(mut self, name: &str) -> Self {
         self.update.client_tools.get_or_insert_default().push(spec(name));
@@ -115,11 +124,28 @@ impl Setup {
         let parts = Parts {
             store: Arc::new(store),
             secrets: secrets(),
+            models: Arc::new(Known(agents.iter().flat_map(|agent| agent.models.clone()).collect())),
             agents: Agents::new(agents),
             tools: tool_set(self.tools.clone()),
             settings: self.settings.clone(),
             metrics: self.metrics.clone(),
         };
         Engine::start(parts).await
+    }
+}
+
+/// The models that stored agents may name: those of the configured ones.
+struct Known(Vec<Arc<dyn Model>>);
+
+impl Models for Known {
+    fn find(&self, name: &str) -> Option<Arc<dyn Model>> {
+        self.0.iter().find(|model| model.name() == name).cloned()
+    }
+
+    fn providers(&self) -> Vec<String> {
+        let mut providers: Vec<_> =
+            self.0.iter().filter_map(|model| model.name().split_once('/')).map(|(name, _)| name.to_owned()).collect();
+        providers.dedup();
+        providers
     }
 }

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use everturn_core::{Answer, Block, CallId, CallRoute, Content, Event, Message, Outcome, Usage, WaitingFor};
+use everturn_core::{
+    Answer, ArtifactId, ArtifactRef, ArtifactStarted, Block, CallId, CallRoute, Content, Event, Message, Outcome, Usage,
+    Wait, WaitingCall, WaitingFor,
+};
 
 /// Gives short names to ids, in order of appearance.
 #[derive(Debug, Default)]
@@ -26,11 +29,39 @@ impl Names {
         self.calls.get(index - 1).map(CallId::new)
     }
 
+    /// The form that a call opens has its number, and so has the artifact that it creates.
+    fn form(&mut self, id: &str) -> String {
+        self.call(&id.replacen("form_", "call_", 1)).replacen('c', "f", 1)
+    }
+
+    fn artifact(&mut self, id: &str) -> String {
+        self.call(&id.replacen("art_", "call_", 1)).replacen('c', "a", 1)
+    }
+
+    /// The artifact behind a short name.
+    pub(crate) fn artifact_id(&self, name: &str) -> Option<ArtifactId> {
+        self.call_id(&name.replacen('a', "c", 1)).map(|call| ArtifactId::of_call(&call))
+    }
+
     /// Puts short names into a text.
-    pub(crate) fn shorten_calls(&self, text: &mut String) {
+    pub(crate) fn shorten_ids(&self, text: &mut String) {
         for (index, id) in self.calls.iter().enumerate() {
-            *text = text.replace(id, &format!("c{}", index + 1));
+            let suffix = id.trim_start_matches("call_");
+            for (prefix, short) in [("call_", 'c'), ("form_", 'f'), ("art_", 'a')] {
+                *text = text.replace(&format!("{prefix}{suffix}"), &format!("{short}{}", index + 1));
+            }
         }
+    }
+
+    /// A text as it is the same in every run.
+    fn shown(&self, text: &str) -> String {
+        // What follows are times.
+        if text.starts_with("The wait is over. It was until") {
+            return "The wait is over.".to_owned();
+        }
+        let mut text = text.to_owned();
+        self.shorten_ids(&mut text);
+        text
     }
 
     /// One event on one line.
@@ -49,6 +80,7 @@ impl Names {
                     CallRoute::Inline => "inline".to_owned(),
                     CallRoute::Permission => "asks".to_owned(),
                     CallRoute::Client => "client".to_owned(),
+                    CallRoute::Form => "form".to_owned(),
                     CallRoute::Refused { reason } => format!("refused: {reason:?}"),
                 };
                 format!("call {} {}{} ({route})", self.call(call.id.as_str()), call.name, call.input.as_str())
@@ -61,7 +93,7 @@ impl Names {
                 format!("step restarted after {attempt}, {}: {reason}", usage(*used))
             }
             Event::ModelChanged { model, reason } => format!("model changed to {model}: {reason}"),
-            Event::ToolIntended { call_id, effect_id, effect } => {
+            Event::ToolIntended { call_id, effect_id, effect, .. } => {
                 let (call, id) = (self.call(call_id.as_str()), self.effect(effect_id.as_str()));
                 format!("intent {call} as {id} ({effect:?})")
             }
@@ -69,35 +101,29 @@ impl Names {
                 let error = if *is_error { " error" } else { "" };
                 format!("result {}{error}: {}", self.call(call_id.as_str()), self.content(content))
             }
-            Event::Waiting { calls } => {
-                let calls: Vec<_> = calls
-                    .iter()
-                    .map(|call| {
-                        let what = match call.waiting_for {
-                            WaitingFor::Result => "result",
-                            WaitingFor::Permission => "permission",
-                        };
-                        format!("{what} of {} {}", self.call(call.id.as_str()), call.name)
-                    })
-                    .collect();
-                format!("waiting for {}", calls.join(", "))
+            Event::TimerSet { call_id, .. } => format!("timer {} set", self.call(call_id.as_str())),
+            Event::FormOpened(form) => {
+                let (name, call) = (self.form(form.form_id.as_str()), self.call(form.call_id.as_str()));
+                format!("form {name} for {call}, {}: {:?}", form.kind.as_str(), form.title)
             }
+            Event::Waiting(wait) => self.waiting(wait),
+            Event::Resumed { answers } if answers.is_empty() => "resumed".to_owned(),
             Event::Resumed { answers } => {
-                let answers: Vec<_> = answers
-                    .iter()
-                    .map(|answer| match answer {
-                        Answer::Result { call_id, content } => {
-                            format!("{} gave {}", self.call(call_id.as_str()), self.content(content))
-                        }
-                        Answer::Permission { call_id, granted, reason } => {
-                            let verdict = if *granted { "granted" } else { "denied" };
-                            let reason = reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-                            format!("{} {verdict}{reason}", self.call(call_id.as_str()))
-                        }
-                    })
-                    .collect();
+                let answers: Vec<_> = answers.iter().map(|answer| self.answer(answer)).collect();
                 format!("resumed: {}", answers.join(", "))
             }
+            Event::ArtifactStarted(started) => {
+                let ArtifactStarted { id, version, artifact_type, title } = started;
+                format!("artifact {} version {version}, {artifact_type} {title:?}", self.artifact(id.as_str()))
+            }
+            Event::ArtifactDelta(delta) => {
+                format!("artifact {} piece {} {:?}", self.artifact(delta.id.as_str()), delta.index, delta.text)
+            }
+            Event::ArtifactFinished(kept) => {
+                let ArtifactRef { id, version, title, content_type } = kept;
+                format!("artifact {} version {version} kept, {content_type}: {title:?}", self.artifact(id.as_str()))
+            }
+            Event::Dropped { count } => format!("{count} events dropped"),
             Event::HistoryCompacted(made) => {
                 format!("history compacted, {} messages, {}: {:?}", made.covers, usage(made.usage), made.summary)
             }
@@ -112,11 +138,47 @@ impl Names {
                     }
                     Outcome::Cancelled { reason } => format!("cancelled: {reason:?}"),
                 };
-                format!("ended, {}: {outcome}", usage(ended.usage))
+                let artifacts: Vec<_> = ended
+                    .artifacts
+                    .iter()
+                    .map(|kept| format!(", {} version {}", self.artifact(kept.id.as_str()), kept.version))
+                    .collect();
+                format!("ended, {}: {outcome}{}", usage(ended.usage), artifacts.concat())
             }
             Event::Unknown { kind, .. } => format!("unknown kind {kind}"),
         };
         format!("{seq} {line}")
+    }
+
+    fn waiting(&mut self, wait: &Wait) -> String {
+        if wait.calls.is_empty() {
+            return "waiting for the provider".to_owned();
+        }
+        let call = |call: &WaitingCall| {
+            let what = match call.waiting_for {
+                WaitingFor::Result => "result",
+                WaitingFor::Permission => "permission",
+                WaitingFor::Form => "form",
+                WaitingFor::Timer => "timer",
+            };
+            format!("{what} of {} {}", self.call(call.id.as_str()), call.name)
+        };
+        format!("waiting for {}", wait.calls.iter().map(call).collect::<Vec<_>>().join(", "))
+    }
+
+    fn answer(&mut self, answer: &Answer) -> String {
+        let call = self.call(answer.call_id().as_str());
+        match answer {
+            Answer::Result { content, .. } => format!("{call} gave {}", self.content(content)),
+            Answer::Permission { granted, reason, .. } => {
+                let verdict = if *granted { "granted" } else { "denied" };
+                let reason = reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+                format!("{call} {verdict}{reason}")
+            }
+            Answer::Form { value, .. } => format!("{call} answered {}", value.as_str()),
+            Answer::Expired { .. } => format!("{call} expired"),
+            Answer::Elapsed { .. } => format!("{call} elapsed"),
+        }
     }
 
     /// One message on one line.
@@ -142,7 +204,7 @@ impl Names {
 
     fn content(&mut self, content: &Content) -> String {
         match content {
-            Content::Text(text) => format!("{text:?}"),
+            Content::Text(text) => format!("{:?}", self.shown(text)),
             Content::Blocks(blocks) => {
                 let blocks: Vec<_> = blocks
                     .iter()
@@ -156,6 +218,7 @@ impl Names {
                             format!("{} {}{}", self.call(call.id.as_str()), call.name, call.input.as_str())
                         }
                         Block::Image { url } => format!("image {url}"),
+                        Block::Document { name, .. } => format!("document {name:?}"),
                     })
                     .collect();
                 format!("[{}]", blocks.join(", "))

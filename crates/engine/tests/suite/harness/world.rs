@@ -3,7 +3,8 @@
 use std::{ops::Deref, sync::Mutex};
 
 use everturn_core::{
-    Answer, CallId, Content, Event, Message, SessionId, TenantId, TurnId, TurnState, submission::Submission,
+    Answer, CallId, Content, Event, Message, SessionId, TenantId, TurnId, TurnState,
+    submission::{OnBusy, Submission},
 };
 use everturn_engine::{Engine, Flow, SessionUpdate, Started, Submit, SubmitError, Target};
 use everturn_store::{SimStore, TurnStatus};
@@ -137,7 +138,8 @@ impl World {
             Some(session) => (Target::Existing(session.clone()), update),
             None => (Target::New { agent: "tester".to_owned() }, self.setup.update.clone()),
         };
-        Submit { tenant: self.tenant.clone(), target, update, submission, key: None }
+        let (tenant, on_busy) = (self.tenant.clone(), OnBusy::Supersede);
+        Submit { tenant, target, update, submission, reply: None, on_busy, key: None }
     }
 
     /// Submits and remembers the session.
@@ -169,7 +171,7 @@ impl World {
             Ok(started) => head + &self.transcript(&started).await,
             Err(error) => {
                 let mut line = format!("refused: {error}\n");
-                self.names.lock().unwrap().shorten_calls(&mut line);
+                self.names.lock().unwrap().shorten_ids(&mut line);
                 head + &line
             }
         }
@@ -232,7 +234,7 @@ impl World {
 
 /// Whether an event brings its turn to rest.
 pub(crate) fn rests(event: &Event) -> bool {
-    matches!(event, Event::Waiting { .. } | Event::TurnEnded(_))
+    matches!(event, Event::Waiting(_) | Event::TurnEnded(_))
 }
 
 /// The events of a leg, up to its rest or to where the engine gave it up.

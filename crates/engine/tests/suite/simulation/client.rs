@@ -7,7 +7,7 @@ use std::{
 
 use everturn_core::{
     Answer, Content, Message, SessionId, TenantId, TurnId, WaitingCall, WaitingFor,
-    submission::{Refused, Submission},
+    submission::{OnBusy, Refused, Submission},
 };
 use everturn_engine::{DeleteError, Engine, SessionUpdate, Submit, SubmitError, Target};
 use everturn_store::TurnStatus;
@@ -70,7 +70,8 @@ impl Client {
             None => (Target::New { agent: "tester".to_owned() }, self.update.clone()),
         };
         let submission = Submission::Begin(vec![Message::user(text.as_str())]);
-        (Submit { tenant: self.tenant.clone(), target, update, submission, key: None }, text)
+        let (tenant, on_busy) = (self.tenant.clone(), OnBusy::Supersede);
+        (Submit { tenant, target, update, submission, reply: None, on_busy, key: None }, text)
     }
 }
 
@@ -104,16 +105,19 @@ pub(super) async fn talk(engine: Engine, client: Arc<Mutex<Client>>, seed: u64) 
             continue;
         }
         match turn.status {
-            TurnStatus::Running => {}
-            TurnStatus::Ended if left == 0 => return,
-            TurnStatus::Ended => write(&engine, &client).await,
+            TurnStatus::Running | TurnStatus::Queued => {}
+            TurnStatus::Ended(_) if left == 0 => return,
+            TurnStatus::Ended(_) => write(&engine, &client).await,
+            // It goes on by itself.
+            TurnStatus::Waiting(wait) if wait.is_timed() => {}
             TurnStatus::Waiting(_) if left > 0 && rng.random_ratio(1, 6) => write(&engine, &client).await,
             // Some never come back; the turn waits.
             TurnStatus::Waiting(_) if left == 0 && rng.random_ratio(1, 20) => return,
-            TurnStatus::Waiting(calls) => {
-                let answers = calls.iter().map(|call| answer(call, &mut rng)).collect();
+            TurnStatus::Waiting(wait) => {
+                let answers = wait.calls.iter().map(|call| answer(call, &mut rng)).collect();
                 let (target, update) = (Target::Existing(session), SessionUpdate::default());
-                let submit = Submit { tenant, target, update, submission: Submission::Answers(answers), key: None };
+                let (submission, on_busy) = (Submission::Answers(answers), OnBusy::Supersede);
+                let submit = Submit { tenant, target, update, submission, reply: None, on_busy, key: None };
                 // Some are impatient.
                 let times = if rng.random_ratio(1, 4) { 2 } else { 1 };
                 let submissions = join_all((0..times).map(|_| engine.submit(submit.clone()))).await;
@@ -144,6 +148,7 @@ fn answer(call: &WaitingCall, rng: &mut StdRng) -> Answer {
     let call_id = call.id.clone();
     match call.waiting_for {
         WaitingFor::Result => Answer::Result { call_id, content: Content::Text("sunny".to_owned()) },
+        WaitingFor::Form | WaitingFor::Timer => panic!("no such tools"),
         WaitingFor::Permission => {
             let granted = rng.random_bool(0.7);
             Answer::Permission { call_id, granted, reason: (!granted).then(|| "no".to_owned()) }
@@ -154,7 +159,7 @@ fn answer(call: &WaitingCall, rng: &mut StdRng) -> Answer {
 /// Deletes a session for certain.
 async fn delete(engine: &Engine, tenant: &TenantId, session: &SessionId) {
     // Not found is what an attempt finds whose predecessor was kept after all.
-    while let Err(DeleteError::Store(_)) = engine.delete(tenant, session).await {
+    while let Err(DeleteError::Store(_)) = engine.delete(tenant, session, None).await {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -173,6 +178,11 @@ fn expected(error: &SubmitError) {
         | SubmitError::Overloaded { .. }
         | SubmitError::Rejected(_)
         | SubmitError::KeyReused { .. }
+        | SubmitError::QueueFull { .. }
+        | SubmitError::FormClosed { .. }
+        | SubmitError::FormInvalid { .. }
+        | SubmitError::UnknownDocument { .. }
+        | SubmitError::Stop(_)
         | SubmitError::Crashed => panic!("a good submission was refused: {error}"),
     }
 }

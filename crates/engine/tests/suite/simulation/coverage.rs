@@ -20,7 +20,7 @@ impl Coverage {
                 Event::StepRestarted { .. } => "step restarted",
                 Event::ModelChanged { .. } => "model changed",
                 Event::ToolFinished { content, .. } if content.text().contains("is unknown") => "outcome unknown",
-                Event::Waiting { .. } => "waiting",
+                Event::Waiting(_) => "waiting",
                 Event::Resumed { .. } => "resumed",
                 Event::HistoryCompacted(_) => "compacted",
                 Event::TurnEnded(ended) => match ended.outcome {

@@ -63,7 +63,7 @@ fn answer(rng: &mut StdRng, request: &ModelRequest) -> Script {
     match rng.random_range(0..100) {
         0..5 => script.push(fail(ModelErrorKind::Unavailable)),
         5..8 => {
-            script.push(fail_after(ModelErrorKind::RateLimited, Duration::from_millis(rng.random_range(0..60_000))));
+            script.push(fail_after(ModelErrorKind::RateLimited, Duration::from_millis(rng.random_range(0..4))));
         }
         8..10 => script.push(fail(ModelErrorKind::Rejected)),
         10..13 => {}

@@ -54,7 +54,12 @@ pub(super) async fn follow(engine: Engine, tenant: TenantId, seen: Arc<Mutex<See
         tokio::time::sleep(Duration::from_millis(rng.random_range(1..300))).await;
         let cursor = seen.lock().unwrap().cursor();
         let mut reader = match engine.read_turn(&tenant, &session, &turn, &FRAMES, cursor).await {
-            Ok(reader) => reader,
+            Ok(Some(reader)) => reader,
+            // It is over, and all of it was seen.
+            Ok(None) => {
+                seen.lock().unwrap().state = Progress::Done;
+                return;
+            }
             Err(OpenError::NotFound) => {
                 seen.lock().unwrap().state = Progress::Gone;
                 return;

@@ -3,7 +3,7 @@
 use everturn_core::{SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
 use rusqlite::{OptionalExtension, params};
 
-use super::Batch;
+use super::{Batch, Stop};
 use crate::{
     CommandKey, Refusal, StoreError, TurnStatus,
     sqlite::{fault::corrupt, keys, rows::from_json},
@@ -12,8 +12,14 @@ use crate::{
 /// What commands are judged by.
 pub(super) struct SessionState {
     pub(super) id: i64,
+    pub(super) tenant: i64,
     pub(super) version: u64,
+    /// How many it has.
     pub(super) turns: u64,
+    /// How many of them are queued.
+    pub(super) queued: u64,
+    /// Whether one of them runs or waits.
+    pub(super) is_open: bool,
     pub(super) created_at: Timestamp,
     pub(super) opened_by_turn: bool,
 }
@@ -22,6 +28,7 @@ pub(super) struct SessionState {
 pub(super) struct TurnState {
     pub(super) id: i64,
     pub(super) session: i64,
+    pub(super) ordinal: u64,
     pub(super) epoch: u64,
     pub(super) head: u64,
     pub(super) taken_epoch: u64,
@@ -30,6 +37,7 @@ pub(super) struct TurnState {
     pub(super) taken_by: String,
     pub(super) rest_version: u64,
     pub(super) usage: Usage,
+    pub(super) log_level: u8,
     pub(super) status: TurnStatus,
 }
 
@@ -50,18 +58,33 @@ impl Batch<'_, '_> {
 
     pub(super) fn session(&self, tenant: i64, name: &SessionId) -> Result<Option<SessionState>, StoreError> {
         let mut select = self.connection.prepare_cached(
-            "SELECT id, version, turns, created_at, opened_by_turn FROM sessions WHERE tenant = ?1 AND name = ?2",
+            "SELECT id, version, turns, queued, is_open, created_at, opened_by_turn FROM sessions
+             WHERE tenant = ?1 AND name = ?2",
         )?;
         let found = select.query_row(params![tenant, name.as_str()], |row| {
             Ok(SessionState {
                 id: row.get(0)?,
+                tenant,
                 version: row.get(1)?,
                 turns: row.get(2)?,
-                created_at: Timestamp(row.get(3)?),
-                opened_by_turn: row.get(4)?,
+                queued: row.get(3)?,
+                is_open: row.get(4)?,
+                created_at: Timestamp(row.get(5)?),
+                opened_by_turn: row.get(6)?,
             })
         });
         Ok(found.optional()?)
+    }
+
+    pub(super) fn session_id(&self, tenant: i64, name: &SessionId) -> Result<Option<i64>, StoreError> {
+        let mut select = self.connection.prepare_cached("SELECT id FROM sessions WHERE tenant = ?1 AND name = ?2")?;
+        Ok(select.query_row(params![tenant, name.as_str()], |row| row.get(0)).optional()?)
+    }
+
+    /// The tenant that a session belongs to.
+    pub(super) fn tenant_of(&self, session: i64) -> Result<i64, StoreError> {
+        let mut select = self.connection.prepare_cached("SELECT tenant FROM sessions WHERE id = ?1")?;
+        Ok(select.query_row([session], |row| row.get(0))?)
     }
 
     pub(super) fn is_deleted(&self, tenant: i64, session: &SessionId) -> Result<bool, StoreError> {
@@ -69,30 +92,27 @@ impl Batch<'_, '_> {
         Ok(select.exists(params![tenant, session.as_str()])?)
     }
 
-    /// Why a command that is not recognised must not be kept: one of its key was, and not long ago.
-    pub(super) fn repeated(
-        &self,
-        tenant: &TenantId,
-        key: Option<&CommandKey>,
-        at: Timestamp,
-    ) -> Result<Option<Refusal>, StoreError> {
-        let Some(key) = key else { return Ok(None) };
-        let found = keys::find(self.connection, tenant, &key.key, at)?;
-        Ok(found.map(|CommandKey { fingerprint, outcome, .. }| Refusal::Repeated { fingerprint, outcome }))
+    /// Refuses a command that is not recognised and whose key was kept not long ago.
+    pub(super) fn check_key(&self, tenant: &TenantId, key: Option<&CommandKey>, at: Timestamp) -> Result<(), Stop> {
+        let Some(key) = key else { return Ok(()) };
+        match keys::find(self.connection, tenant, &key.key, at)? {
+            None => Ok(()),
+            Some(CommandKey { fingerprint, outcome, .. }) => Err(Refusal::Repeated { fingerprint, outcome }.into()),
+        }
     }
 
-    pub(super) fn last_turn(&self, session: &SessionState) -> Result<Option<(TurnId, TurnStatus)>, StoreError> {
-        let mut select =
-            self.connection.prepare_cached("SELECT name, status FROM turns WHERE session = ?1 AND ordinal = ?2")?;
-        let mut rows = select.query(params![session.id, session.turns])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some((TurnId::try_from(row.get::<_, String>(0)?).map_err(corrupt)?, from_json(row, 1)?)))
+    /// The first turn of a session's queue.
+    pub(super) fn first_queued(&self, session: i64) -> Result<Option<i64>, StoreError> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT id FROM turns INDEXED BY turns_queued WHERE session = ?1 AND phase = 4 ORDER BY ordinal LIMIT 1",
+        )?;
+        Ok(select.query_row([session], |row| row.get(0)).optional()?)
     }
 
     pub(super) fn turn(&self, name: &TurnId) -> Result<Option<TurnState>, StoreError> {
         let mut select = self.connection.prepare_cached(
-            "SELECT id, session, epoch, head, taken_epoch, taken_version, taken_by, rest_version, tokens_in,
-                 tokens_out, status
+            "SELECT id, session, ordinal, epoch, head, taken_epoch, taken_version, taken_by, rest_version, tokens_in,
+                 tokens_out, log_level, status
              FROM turns WHERE name = ?1",
         )?;
         let mut rows = select.query([name.as_str()])?;
@@ -100,14 +120,16 @@ impl Batch<'_, '_> {
         Ok(Some(TurnState {
             id: row.get(0)?,
             session: row.get(1)?,
-            epoch: row.get(2)?,
-            head: row.get(3)?,
-            taken_epoch: row.get(4)?,
-            taken_version: row.get(5)?,
-            taken_by: row.get(6)?,
-            rest_version: row.get(7)?,
-            usage: Usage { input: row.get(8)?, output: row.get(9)? },
-            status: from_json(row, 10)?,
+            ordinal: row.get(2)?,
+            epoch: row.get(3)?,
+            head: row.get(4)?,
+            taken_epoch: row.get(5)?,
+            taken_version: row.get(6)?,
+            taken_by: row.get(7)?,
+            rest_version: row.get(8)?,
+            usage: Usage { input: row.get(9)?, output: row.get(10)? },
+            log_level: row.get(11)?,
+            status: from_json(row, 12)?,
         }))
     }
 }

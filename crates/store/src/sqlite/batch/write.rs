@@ -5,11 +5,12 @@ use rusqlite::params;
 
 use super::Batch;
 use crate::{
-    Rest, StoreError,
+    CommandKey, Rest, StoreError, TurnStatus,
     sqlite::{
+        keys,
         live::Standing,
         log,
-        rows::{int, to_json},
+        rows::{int, phase, to_json},
     },
 };
 
@@ -26,6 +27,19 @@ const GATHER_OVERDUE: usize = 8;
 
 /// More tokens than anybody can use. Keeps sums within what SQLite counts with.
 const MAX_TOKENS: i64 = 1 << 60;
+
+/// A turn that comes to rest.
+pub(super) struct Resting {
+    pub(super) turn: i64,
+    pub(super) session: i64,
+    /// What it had used when it last rested.
+    pub(super) before: Usage,
+    /// Seq of its last event.
+    pub(super) head: u64,
+    /// The session's version from now on.
+    pub(super) version: u64,
+    pub(super) at: Timestamp,
+}
 
 impl Batch<'_, '_> {
     /// Adds events to a running turn.
@@ -80,22 +94,20 @@ impl Batch<'_, '_> {
         self.gathered.rows < GATHERED_ROWS && self.gathered.bytes < GATHERED_BYTES
     }
 
-    /// Writes what is kept of a turn that comes to rest, and adds its tokens to its session.
-    pub(super) fn write_rest(
-        &self,
-        turn: i64,
-        before: Usage,
-        session: i64,
-        head: u64,
-        version: u64,
-        rest: &Rest,
-    ) -> Result<(), StoreError> {
+    /// Writes what is kept of a turn that comes to rest, and what that changes in its session. `is_open` is whether a
+    /// turn of the session runs or waits after that, unless that stays as it is.
+    pub(super) fn write_rest(&self, resting: Resting, rest: &Rest, is_open: Option<bool>) -> Result<(), StoreError> {
+        let Resting { turn, session, before, head, version, at } = resting;
         let compaction = rest.compaction.as_ref().map(to_json).transpose()?;
         let (tokens_in, tokens_out) = (tokens(rest.usage.input), tokens(rest.usage.output));
+        let wake_at = match &rest.status {
+            TurnStatus::Waiting(wait) => wait.wake_at.map(Timestamp::millis),
+            TurnStatus::Running | TurnStatus::Ended(_) | TurnStatus::Queued => None,
+        };
         self.connection
             .prepare_cached(
                 "UPDATE turns SET node = NULL, head = ?2, rest_version = ?3, tokens_in = ?4, tokens_out = ?5,
-                     status = ?6, compaction = ?7, messages = ?8
+                     rested_at = ?6, wake_at = ?7, phase = ?8, status = ?9, compaction = ?10, messages = ?11
                  WHERE id = ?1",
             )?
             .execute(params![
@@ -104,17 +116,24 @@ impl Batch<'_, '_> {
                 version,
                 tokens_in,
                 tokens_out,
+                at.millis(),
+                wake_at,
+                phase(&rest.status),
                 to_json(&rest.status)?,
                 compaction,
                 to_json(&rest.messages)?,
             ])?;
         self.connection
             .prepare_cached(
-                "UPDATE sessions SET tokens_in = min(tokens_in + ?2, ?4), tokens_out = min(tokens_out + ?3, ?4)
+                "UPDATE sessions SET version = ?2, updated_at = ?3, is_open = ifnull(?4, is_open),
+                     tokens_in = min(tokens_in + ?5, ?7), tokens_out = min(tokens_out + ?6, ?7)
                  WHERE id = ?1",
             )?
             .execute(params![
                 session,
+                version,
+                at.millis(),
+                is_open,
                 tokens_in - tokens(before.input),
                 tokens_out - tokens(before.output),
                 MAX_TOKENS
@@ -122,6 +141,18 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
+    /// The tenant's row.
+    pub(super) fn tenant_or_new(&self, tenant: &TenantId) -> Result<i64, StoreError> {
+        match self.tenant(tenant)? {
+            0 => {
+                let mut insert = self.connection.prepare_cached("INSERT INTO tenants (name) VALUES (?1)")?;
+                Ok(insert.insert([tenant.as_str()])?)
+            }
+            known => Ok(known),
+        }
+    }
+
+    /// Adds a session with so many turns, which run: none, or one.
     pub(super) fn insert_session(
         &self,
         tenant: &TenantId,
@@ -130,25 +161,28 @@ impl Batch<'_, '_> {
         at: Timestamp,
         turns: u64,
     ) -> Result<i64, StoreError> {
-        let tenant = match self.tenant(tenant)? {
-            0 => {
-                let mut insert = self.connection.prepare_cached("INSERT INTO tenants (name) VALUES (?1)")?;
-                insert.insert([tenant.as_str()])?
-            }
-            known => known,
-        };
+        let tenant = self.tenant_or_new(tenant)?;
         self.connection
             .prepare_cached(
-                "INSERT INTO sessions (tenant, name, version, turns, tokens_in, tokens_out, created_at, updated_at,
-                     opened_by_turn)
-                 VALUES (?1, ?2, 1, ?3, 0, 0, ?4, ?4, ?5)",
+                "INSERT INTO sessions (tenant, name, version, turns, current, queued, is_open, tokens_in, tokens_out,
+                     created_at, updated_at, opened_by_turn)
+                 VALUES (?1, ?2, 1, ?3, ?3, 0, ?3, 0, 0, ?4, ?4, ?3)",
             )?
-            .execute(params![tenant, name.as_str(), turns, at.millis(), turns > 0])?;
+            .execute(params![tenant, name.as_str(), turns, at.millis()])?;
         let id = self.connection.last_insert_rowid();
         self.connection
             .prepare_cached("INSERT INTO configs (session, config) VALUES (?1, ?2)")?
             .execute(params![id, to_json(config)?])?;
         Ok(id)
+    }
+
+    pub(super) fn keep_key(
+        &self,
+        tenant: &TenantId,
+        key: Option<&CommandKey>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        key.map_or(Ok(()), |key| keys::keep(self.connection, tenant, key, at))
     }
 
     pub(super) fn update_config(&self, session: i64, config: &SessionConfig) -> Result<(), StoreError> {

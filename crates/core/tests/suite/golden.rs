@@ -1,0 +1,220 @@
+//! The stored form of version 1, byte by byte. What released versions wrote must stay readable.
+
+use bytes::Bytes;
+use everturn_core::*;
+
+/// Payloads with the number of their kind, as they are stored.
+fn golden(payloads: &[(u8, &str)]) -> Vec<u8> {
+    let mut bytes = vec![1];
+    for (kind, payload) in payloads {
+        // Each a millisecond after the one before; lengths as varints.
+        bytes.extend([*kind, 1]);
+        let mut length = payload.len();
+        while length >= 0x80 {
+            bytes.push(length as u8 | 0x80);
+            length >>= 7;
+        }
+        bytes.push(length as u8);
+        bytes.extend_from_slice(payload.as_bytes());
+    }
+    bytes
+}
+
+#[track_caller]
+fn check(events: &[Event], payloads: &[(u8, &str)]) {
+    let mut builder = SegmentBuilder::new(1);
+    (1..).zip(events).for_each(|(at, event)| builder.push(Timestamp(at), event));
+    let segment = builder.take();
+    let golden = golden(payloads);
+    assert_eq!(String::from_utf8_lossy(segment.bytes()), String::from_utf8_lossy(&golden), "what is written");
+    let read = Segment::from_stored(1, segment.count(), Bytes::from(golden));
+    let decoded: Vec<_> = read.events().map(|raw| raw.unwrap().decode().unwrap()).collect();
+    assert_eq!(decoded, events, "what is read");
+}
+
+fn call(id: &str) -> CallId {
+    CallId::new(id)
+}
+
+#[test]
+fn lengths_and_times() {
+    let mut builder = SegmentBuilder::new(1);
+    builder.push(Timestamp(300), &Event::TextDelta("é".into()));
+    builder.push(Timestamp(301), &Event::TextDelta("x".repeat(200)));
+    builder.push(Timestamp(5), &Event::ThinkingDelta(String::new()));
+    let golden =
+        [b"\x01\x03\xac\x02\x02".as_slice(), "é".as_bytes(), b"\x03\x01\xc8\x01", &[b'x'; 200], b"\x04\x00\x00"];
+    assert_eq!(builder.take().bytes(), golden.concat().as_slice());
+}
+
+#[test]
+fn steps() {
+    let usage = Usage { input: 3, output: 1 };
+    let input = vec![Message::user("hi"), Message::System { content: "be brief".into() }];
+    let used = ToolUse { id: call("c1"), name: "look".into(), input: Json::parse(r#"{"a": 1}"#).unwrap() };
+    let blocks = vec![
+        Block::Thinking { text: "hm".into(), signature: Some("s".into()) },
+        Block::Text("yes".into()),
+        Block::ToolUse(used.clone()),
+    ];
+    let content = Content::Blocks(blocks);
+    check(
+        &[
+            Event::TurnStarted(TurnStarted { agent: "demo".into(), opens_session: true, input }),
+            Event::StepStarted { step: 1, model: "p/m".into() },
+            Event::ToolCalled { call: used, route: CallRoute::Refused { reason: "no".into() } },
+            Event::StepFinished(StepFinished { content, finish: Finish::ToolUse, usage, deltas_dropped: false }),
+            Event::StepFinished(StepFinished {
+                content: Content::Text("é".into()),
+                finish: Finish::Stop,
+                usage,
+                deltas_dropped: true,
+            }),
+            Event::StepRestarted { reason: "cut".into(), attempt: 2, usage },
+            Event::ModelChanged { model: "p/n".into(), reason: "down".into() },
+            Event::HistoryCompacted(Compaction { summary: "s".into(), covers: 4, usage }),
+        ],
+        &[
+            (
+                1,
+                r#"{"agent":"demo","opens_session":true,"input":[{"user":{"content":{"text":"hi"}}},{"system":{"content":"be brief"}}]}"#,
+            ),
+            (2, r#"{"step":1,"model":"p/m"}"#),
+            (5, r#"{"call":{"id":"c1","name":"look","input":{"a": 1}},"route":{"refused":{"reason":"no"}}}"#),
+            (
+                6,
+                r#"{"content":{"blocks":[{"thinking":{"text":"hm","signature":"s"}},{"text":"yes"},{"tool_use":{"id":"c1","name":"look","input":{"a": 1}}}]},"finish":"tool_use","usage":{"input":3,"output":1}}"#,
+            ),
+            (6, r#"{"content":{"text":"é"},"finish":"stop","usage":{"input":3,"output":1},"deltas_dropped":true}"#),
+            (7, r#"{"reason":"cut","attempt":2,"usage":{"input":3,"output":1}}"#),
+            (8, r#"{"model":"p/n","reason":"down"}"#),
+            (13, r#"{"summary":"s","covers":4,"usage":{"input":3,"output":1}}"#),
+        ],
+    );
+}
+
+#[test]
+fn tools_forms_and_timers() {
+    let waiting = |id: &str, waiting_for, until| WaitingCall { id: call(id), name: "t".into(), waiting_for, until };
+    let form = FormOpened {
+        form_id: "form_1".parse().unwrap(),
+        call_id: call("c2"),
+        kind: FormKind::Approval,
+        title: "Allow?".into(),
+        description: None,
+        schema: Json::parse(r#"{"type":"object"}"#).unwrap(),
+        expires_at: Some(Timestamp(99)),
+    };
+    let yes = Json::parse(r#"{"yes":true}"#).unwrap();
+    check(
+        &[
+            Event::ToolIntended {
+                call_id: call("c1"),
+                effect_id: "eff_1".parse().unwrap(),
+                effect: EffectClass::ReadOnly,
+                tool: "look".into(),
+                label: "Look".into(),
+                step: 2,
+            },
+            Event::ToolFinished {
+                call_id: call("c1"),
+                tool: "look".into(),
+                content: Content::Text("r".into()),
+                is_error: true,
+                duration_ms: 12,
+            },
+            Event::TimerSet { call_id: call("c3"), from: Timestamp(5), wake_at: Timestamp(9) },
+            Event::FormOpened(form),
+            Event::Waiting(Wait::of(vec![
+                waiting("c2", WaitingFor::Permission, Some(Timestamp(99))),
+                waiting("c3", WaitingFor::Timer, Some(Timestamp(9))),
+                waiting("c4", WaitingFor::Form, None),
+                waiting("c5", WaitingFor::Result, None),
+            ])),
+            Event::Waiting(Wait { calls: Vec::new(), wake_at: Some(Timestamp(7)) }),
+            Event::Resumed {
+                answers: vec![
+                    Answer::Permission { call_id: call("c2"), granted: false, reason: Some("no".into()) },
+                    Answer::Elapsed { call_id: call("c3") },
+                    Answer::Form { call_id: call("c4"), value: yes },
+                    Answer::Result { call_id: call("c5"), content: Content::Text("5".into()) },
+                    Answer::Expired { call_id: call("c6") },
+                ],
+            },
+        ],
+        &[
+            (9, r#"{"call_id":"c1","effect_id":"eff_1","effect":"read_only","tool":"look","label":"Look","step":2}"#),
+            (10, r#"{"call_id":"c1","tool":"look","content":{"text":"r"},"is_error":true,"duration_ms":12}"#),
+            (15, r#"{"call_id":"c3","from":5,"wake_at":9}"#),
+            (
+                16,
+                r#"{"form_id":"form_1","call_id":"c2","kind":"approval","title":"Allow?","schema":{"type":"object"},"expires_at":99}"#,
+            ),
+            (
+                11,
+                r#"{"calls":[{"id":"c2","name":"t","waiting_for":"permission","until":99},{"id":"c3","name":"t","waiting_for":"timer","until":9},{"id":"c4","name":"t","waiting_for":"form"},{"id":"c5","name":"t","waiting_for":"result"}],"wake_at":99}"#,
+            ),
+            (11, r#"{"calls":[],"wake_at":7}"#),
+            (
+                12,
+                r#"[{"permission":{"call_id":"c2","granted":false,"reason":"no"}},{"elapsed":{"call_id":"c3"}},{"form":{"call_id":"c4","value":{"yes":true}}},{"result":{"call_id":"c5","content":{"text":"5"}}},{"expired":{"call_id":"c6"}}]"#,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn artifacts_ends_and_what_was_dropped() {
+    let id: ArtifactId = "art_1".parse().unwrap();
+    let artifact = ArtifactRef { id: id.clone(), version: 2, title: "T".into(), content_type: "text/markdown".into() };
+    let usage = Usage { input: 3, output: 1 };
+    let failed = Outcome::Failed { code: FailureCode::StepLimit, message: "m".into(), retryable: false };
+    let (response, artifacts) = ("done".to_owned(), vec![artifact.clone()]);
+    check(
+        &[
+            Event::ArtifactStarted(ArtifactStarted {
+                id: id.clone(),
+                version: 2,
+                artifact_type: "markdown".into(),
+                title: "T".into(),
+            }),
+            Event::ArtifactDelta(ArtifactDelta { id, index: 0, text: "é\n".into() }),
+            Event::ArtifactFinished(artifact),
+            Event::Dropped { count: 3 },
+            Event::TurnEnded(TurnEnded { outcome: Outcome::Completed, usage, response, artifacts }),
+            Event::TurnEnded(TurnEnded { usage, ..TurnState::default().ended(failed) }),
+            Event::Unknown { kind: 99, payload: Bytes::from_static(b"of a later version") },
+        ],
+        &[
+            (17, r#"{"id":"art_1","version":2,"artifact_type":"markdown","title":"T"}"#),
+            (18, r#"{"id":"art_1","index":0,"text":"é\n"}"#),
+            (19, r#"{"id":"art_1","version":2,"title":"T","content_type":"text/markdown"}"#),
+            (20, r#"{"count":3}"#),
+            (
+                14,
+                r#"{"outcome":"completed","usage":{"input":3,"output":1},"response":"done","artifacts":[{"id":"art_1","version":2,"title":"T","content_type":"text/markdown"}]}"#,
+            ),
+            (
+                14,
+                r#"{"outcome":{"failed":{"code":"STEP_LIMIT","message":"m","retryable":false}},"usage":{"input":3,"output":1}}"#,
+            ),
+            (99, "of a later version"),
+        ],
+    );
+}
+
+/// Fields that were not there in the beginning may be absent.
+#[test]
+fn what_has_a_default_may_be_missing() {
+    let read = |kind: u8, payload: &str| {
+        let bytes = golden(&[(kind, payload)]);
+        Segment::from_stored(1, 1, Bytes::from(bytes)).events().next().unwrap().unwrap().decode().unwrap()
+    };
+    let ended = TurnState::default().ended(Outcome::Completed);
+    assert_eq!(read(14, r#"{"outcome":"completed","usage":{"input":0,"output":0}}"#), Event::TurnEnded(ended));
+    assert_eq!(read(11, r#"{"calls":[]}"#), Event::Waiting(Wait::default()));
+    assert_eq!(
+        read(1, r#"{"agent":"a","input":[],"of_a_later_version":1}"#),
+        Event::TurnStarted(TurnStarted { agent: "a".into(), ..TurnStarted::default() })
+    );
+}

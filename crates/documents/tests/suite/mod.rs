@@ -1,0 +1,6 @@
+mod encrypted;
+mod hostile;
+mod html;
+mod images;
+mod kinds;
+mod sample;

@@ -1,0 +1,231 @@
+//! Does what was decided about a submission: one command to the store, then the turn runs.
+
+use std::sync::Arc;
+
+use everturn_core::{
+    Answer, CommandId, Event, Message, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId,
+    TurnStarted, TurnState,
+    submission::{self, Submission},
+};
+use everturn_store::{
+    BeginTurn, Command, ResumeTurn, SessionRecord, Start, Supersede, TurnRecord, TurnStatus, Write,
+};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::{
+    Agent, Engine, Started, SubmissionKey, Submit, SubmitError, forms, ownership::Owned, prior::Prior,
+    repetition::command_key, turn,
+};
+
+/// The session that a submission goes to, with its settings from now on.
+pub(crate) struct Place {
+    pub(crate) session: SessionId,
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) config: SessionConfig,
+}
+
+/// A turn to begin.
+pub(crate) struct Begin {
+    pub(crate) expected_version: Option<u64>,
+    pub(crate) supersedes: Option<Superseded>,
+    pub(crate) prior: Prior,
+    pub(crate) input: Vec<Message>,
+}
+
+/// A turn that another takes the place of.
+pub(crate) struct Superseded {
+    pub(crate) end: Supersede,
+    pub(crate) writes: Vec<Write>,
+}
+
+/// A turn to take up.
+pub(crate) struct Resume {
+    pub(crate) expected_version: u64,
+    pub(crate) turn: TurnId,
+    pub(crate) prior: Prior,
+    pub(crate) answers: Vec<Answer>,
+}
+
+impl Engine {
+    pub(crate) async fn begin_turn(
+        &self,
+        submit: &Submit,
+        place: Place,
+        begin: Begin,
+        slot: &mut Option<OwnedSemaphorePermit>,
+    ) -> Result<Started, SubmitError> {
+        let Place { session, agent, config } = place;
+        let Begin { expected_version, supersedes, prior, input } = begin;
+        let tenant = submit.tenant.clone();
+        let at = Timestamp::now();
+        let opens_session = expected_version.is_none();
+        let (supersedes, writes) = match supersedes {
+            Some(Superseded { end, writes }) => (Some(end), writes),
+            None => (None, Vec::new()),
+        };
+        let ended = supersedes.as_ref().map(|end| (end.turn.clone(), end.segment.clone()));
+        let started =
+            Event::TurnStarted(TurnStarted { agent: agent.name.clone(), opens_session, input: input.clone() });
+        let mut state = TurnState::default();
+        state.apply(1, &started);
+        let segment = segment(1, at, &[started]);
+        let turn = TurnId::mint();
+        let command = BeginTurn {
+            tenant: tenant.clone(),
+            session: session.clone(),
+            expected_version,
+            config: config.clone(),
+            supersedes,
+            turn: turn.clone(),
+            start: Start::Now(self.0.node.clone()),
+            segment: segment.clone(),
+            messages: input,
+            writes,
+            key: command_key(submit.key.as_ref(), &session, &turn, 1),
+            at,
+        };
+        let receipt = self.commit_turn(Command::BeginTurn(Box::new(command))).await?;
+        if let Some((turn, segment)) = ended {
+            self.show_end(&turn, segment);
+        }
+        self.0.metrics.turns_started.inc();
+        let enlisted = self.enlist(&tenant, &session, &turn, 0);
+        enlisted.live.tail.publish(segment);
+        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
+        Ok(self.run(owned, prior, enlisted, slot.take()))
+    }
+
+    /// Keeps a message until the turns before it have ended.
+    pub(crate) async fn queue_turn(
+        &self,
+        submit: &Submit,
+        place: Place,
+        record: &SessionRecord,
+    ) -> Result<Started, SubmitError> {
+        if self.0.draining() {
+            return Err(SubmitError::ShuttingDown);
+        }
+        let limit = self.0.settings.session_queue;
+        if record.queued >= limit as u64 {
+            return Err(SubmitError::QueueFull { limit });
+        }
+        let Submission::Begin(input) = &submit.submission else { return Err(submission::Refused::Busy.into()) };
+        let Place { session, config, .. } = place;
+        let (tenant, turn) = (submit.tenant.clone(), TurnId::mint());
+        let command = BeginTurn {
+            tenant: tenant.clone(),
+            session: session.clone(),
+            expected_version: Some(record.version),
+            config,
+            supersedes: None,
+            turn: turn.clone(),
+            start: Start::Queued,
+            segment: SegmentBuilder::new(1).take(),
+            messages: input.clone(),
+            writes: Vec::new(),
+            key: command_key(submit.key.as_ref(), &session, &turn, 0),
+            at: Timestamp::now(),
+        };
+        // Known before it is kept: the turn before it may end at any moment.
+        self.0.queues.insert(&tenant, &session);
+        self.commit_turn(Command::BeginTurn(Box::new(command))).await?;
+        // The turn before it may have ended while this one was being kept.
+        self.spawn_next(&tenant, &session);
+        Ok(Started { session, turn, leg_start: 0, tail: None })
+    }
+
+    /// The end of a waiting turn whose place a new message takes.
+    pub(crate) async fn supersede(&self, turn: &TurnRecord) -> Result<Superseded, SubmitError> {
+        let mut state = self.fold(&turn.id).await?;
+        let writes = forms::cancelled(&state);
+        let events = submission::supersede(&state);
+        let segment = segment(state.head + 1, Timestamp::now(), &events);
+        for (seq, event) in (state.head + 1..).zip(&events) {
+            state.apply(seq, event);
+        }
+        let rest = turn::rest(&state);
+        Ok(Superseded { end: Supersede { turn: turn.id.clone(), segment, rest }, writes })
+    }
+
+    /// Shows the end of a turn that rested to those who read it.
+    pub(crate) fn show_end(&self, turn: &TurnId, segment: Segment) {
+        if let Some(tail) = self.0.live.unpark(turn) {
+            tail.publish(segment);
+            tail.close();
+        }
+    }
+
+    pub(crate) async fn resume_turn(
+        &self,
+        tenant: &TenantId,
+        place: Place,
+        resume: Resume,
+        key: Option<&SubmissionKey>,
+        slot: &mut Option<OwnedSemaphorePermit>,
+    ) -> Result<Started, SubmitError> {
+        let Resume { expected_version, turn, prior, answers } = resume;
+        let state = self.fold(&turn).await?;
+        let answers = forms::settle(&state, answers)?;
+        let writes = forms::closed(&state, &answers);
+        let taken = Taken { expected_version, turn, prior, state, event: Event::Resumed { answers }, writes };
+        let started = self.take_up(tenant, place, taken, key, slot).await?;
+        self.0.metrics.turns_resumed.inc();
+        Ok(started)
+    }
+
+    /// Takes up a turn that waits or is queued.
+    pub(crate) async fn take_up(
+        &self,
+        tenant: &TenantId,
+        place: Place,
+        taken: Taken,
+        key: Option<&SubmissionKey>,
+        slot: &mut Option<OwnedSemaphorePermit>,
+    ) -> Result<Started, SubmitError> {
+        let Place { session, agent, config } = place;
+        let Taken { expected_version, turn, prior, mut state, event, writes } = taken;
+        let (tenant, at, head) = (tenant.clone(), Timestamp::now(), state.head);
+        state.apply(head + 1, &event);
+        let segment = segment(head + 1, at, &[event]);
+        let command = ResumeTurn {
+            id: CommandId::mint(),
+            tenant: tenant.clone(),
+            session: session.clone(),
+            expected_version,
+            config: config.clone(),
+            turn: turn.clone(),
+            node: self.0.node.clone(),
+            segment: segment.clone(),
+            writes,
+            key: command_key(key, &session, &turn, head + 1),
+            at,
+        };
+        let receipt = self.commit_turn(Command::ResumeTurn(Box::new(command))).await?;
+        let enlisted = self.enlist(&tenant, &session, &turn, head);
+        enlisted.live.tail.publish(segment);
+        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
+        Ok(self.run(owned, prior, enlisted, slot.take()))
+    }
+}
+
+/// A turn to go on with, and the event that takes it up.
+pub(crate) struct Taken {
+    pub(crate) expected_version: u64,
+    pub(crate) turn: TurnId,
+    pub(crate) prior: Prior,
+    pub(crate) state: TurnState,
+    pub(crate) event: Event,
+    pub(crate) writes: Vec<Write>,
+}
+
+/// A segment of events that are made at once.
+pub(crate) fn segment(first_seq: u64, at: Timestamp, events: &[Event]) -> Segment {
+    let mut builder = SegmentBuilder::new(first_seq);
+    events.iter().for_each(|event| builder.push(at, event));
+    builder.take()
+}
+
+/// Whether a turn has not begun.
+pub(crate) fn is_queued(turn: &TurnRecord) -> bool {
+    turn.status == TurnStatus::Queued
+}

@@ -1,0 +1,226 @@
+//! Forms: what people are asked, kept as records beside the turns that wait for the answers.
+
+use everturn_core::{
+    Answer, CallId, CallRoute, CallState, Content, Event, FormId, FormKind, FormOpened, Json, SessionId, TenantId, Timestamp,
+    TurnId, TurnState,
+};
+use everturn_store::{Record, RecordFilter, RecordKind, RecordRow, StoreError, Write};
+use everturn_tools::{FormRequest, answer_from_text, approval_schema, check_answer};
+use serde::Deserialize;
+
+use crate::{Engine, SubmitError, turn::Turn};
+
+/// Where a form stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormState {
+    /// It waits for its answer.
+    Open,
+    /// It was answered.
+    Answered,
+    /// Nobody answered in time.
+    Expired,
+    /// Its turn was ended first.
+    Cancelled,
+}
+
+impl FormState {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::Open, Self::Answered, Self::Expired, Self::Cancelled];
+
+    /// The state as it is written everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Answered => "answered",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A form as it is kept.
+#[derive(Clone, Debug)]
+pub struct Form {
+    /// Its place in the list.
+    pub position: u64,
+    /// The session that waits for it.
+    pub session: SessionId,
+    /// The turn that does.
+    pub turn: TurnId,
+    /// What is asked.
+    pub opened: FormOpened,
+    /// `open`, `answered`, `expired` or `cancelled`.
+    pub state: String,
+    /// The answer, if there is one.
+    pub answer: Option<Json>,
+    /// When it was opened.
+    pub created_at: Timestamp,
+    /// When it was answered, or ended otherwise.
+    pub closed_at: Option<Timestamp>,
+}
+
+impl Form {
+    fn of(row: RecordRow) -> Option<Self> {
+        let opened: FormOpened = serde_json::from_str(row.record.body.as_str()).ok()?;
+        let is_open = row.record.state == FormState::Open.as_str();
+        Some(Self {
+            position: row.position,
+            session: row.record.session?,
+            turn: row.record.turn?,
+            opened,
+            state: row.record.state,
+            answer: row.record.outcome,
+            created_at: row.created_at,
+            closed_at: (!is_open).then_some(row.updated_at),
+        })
+    }
+}
+
+impl Engine {
+    /// A page of the tenant's forms, newest first.
+    pub async fn forms(
+        &self,
+        tenant: &TenantId,
+        filter: &RecordFilter,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Form>, StoreError> {
+        let rows = self.0.store.records(tenant, RecordKind::Form, filter, below, limit).await?;
+        Ok(rows.into_iter().filter_map(Form::of).collect())
+    }
+
+    /// One form.
+    pub async fn form(&self, tenant: &TenantId, form: &FormId) -> Result<Option<Form>, StoreError> {
+        Ok(self.0.store.record(tenant, RecordKind::Form, form.as_str()).await?.and_then(Form::of))
+    }
+}
+
+impl Turn {
+    /// The forms that these calls open, and their records.
+    pub(crate) fn open_forms(&self, calls: &[CallId]) -> (Vec<Event>, Vec<Write>) {
+        let now = Timestamp::now();
+        let expiry = self.shared.settings.form_expiry;
+        let expires_at = expiry.map(|expiry| {
+            Timestamp(now.millis().saturating_add(i64::try_from(expiry.as_millis()).unwrap_or(i64::MAX)))
+        });
+        let open = self.state.calls.iter().filter(|state| calls.contains(&state.call.id));
+        let forms: Vec<_> = open.map(|state| opened(state, expires_at)).collect();
+        let writes = forms.iter().filter_map(|form| self.form_record(form)).collect();
+        (forms.into_iter().map(Event::FormOpened).collect(), writes)
+    }
+
+    fn form_record(&self, form: &FormOpened) -> Option<Write> {
+        Some(Write::Record(Record {
+            kind: RecordKind::Form,
+            id: form.form_id.as_str().to_owned(),
+            session: Some(self.session.clone()),
+            turn: Some(self.log.turn().clone()),
+            state: FormState::Open.as_str().to_owned(),
+            body: Json::of(form).ok()?,
+            outcome: None,
+        }))
+    }
+}
+
+/// The form that a call opens.
+fn opened(state: &CallState, expires_at: Option<Timestamp>) -> FormOpened {
+    let call = &state.call;
+    let (form_id, call_id) = (FormId::of_call(&call.id), call.id.clone());
+    if state.route == CallRoute::Form
+        && let Ok(FormRequest { kind, title, description, schema }) = FormRequest::parse(&call.input)
+    {
+        return FormOpened { form_id, call_id, kind, title, description, schema, expires_at };
+    }
+    let (title, description) = (format!("Allow {}?", call.name), Some(shown_input(&call.input)));
+    FormOpened { form_id, call_id, kind: FormKind::Approval, title, description, schema: approval_schema(), expires_at }
+}
+
+/// What a tool is called with, for the person who shall allow it.
+fn shown_input(input: &Json) -> String {
+    const LIMIT: usize = 2000;
+    let text = input.as_str();
+    let cut = text.floor_char_boundary(LIMIT);
+    if cut == text.len() { format!("Input: {text}") } else { format!("Input: {}… ({} bytes)", &text[..cut], text.len()) }
+}
+
+/// What an approval says.
+#[derive(Deserialize)]
+struct Approval {
+    approved: bool,
+    reason: Option<String>,
+}
+
+/// Answers in the form in which the log keeps them: those to forms valid by their schema, those to approvals as
+/// permissions, through whichever door they came.
+pub(crate) fn settle(state: &TurnState, answers: Vec<Answer>) -> Result<Vec<Answer>, SubmitError> {
+    answers.into_iter().map(|answer| settle_one(state, answer)).collect()
+}
+
+fn settle_one(state: &TurnState, answer: Answer) -> Result<Answer, SubmitError> {
+    let call = state.calls.iter().find(|call| call.call.id == *answer.call_id());
+    let Some((call, form)) = call.and_then(|call| Some((call, call.form.as_ref()?))) else { return Ok(answer) };
+    let (call_id, given) = match answer {
+        Answer::Form { call_id, value } => (call_id, value),
+        Answer::Result { call_id, content } if call.route == CallRoute::Form => {
+            let text = content.text();
+            let value = Json::parse(&text).ok().filter(Json::is_object);
+            (call_id, value.or_else(|| Json::of(&text).ok()).unwrap_or_else(Json::empty_object))
+        }
+        other => return Ok(other),
+    };
+    let value = in_words(&form.schema, given)?;
+    check_answer(&form.schema, &value)
+        .map_err(|problems| SubmitError::FormInvalid { form: form.form_id.clone(), problems })?;
+    if call.route != CallRoute::Permission {
+        return Ok(Answer::Form { call_id, value });
+    }
+    let Ok(Approval { approved, reason }) = serde_json::from_str(value.as_str()) else {
+        let problems = vec!["an approval says {\"approved\": true} or {\"approved\": false}".to_owned()];
+        return Err(SubmitError::FormInvalid { form: form.form_id.clone(), problems });
+    };
+    Ok(Answer::Permission { call_id, granted: approved, reason })
+}
+
+/// A JSON string is what a person said in plain words.
+fn in_words(schema: &Json, given: Json) -> Result<Json, SubmitError> {
+    match serde_json::from_str::<String>(given.as_str()) {
+        Ok(text) => Ok(answer_from_text(schema, &text).unwrap_or(given)),
+        Err(_) => Ok(given),
+    }
+}
+
+/// What changes of the forms of a turn by these answers.
+pub(crate) fn closed(state: &TurnState, answers: &[Answer]) -> Vec<Write> {
+    let close = |answer: &Answer| {
+        let call = state.calls.iter().find(|call| call.call.id == *answer.call_id())?;
+        let form = call.form.as_ref()?;
+        let (state, outcome) = match answer {
+            Answer::Form { value, .. } => (FormState::Answered, Some(value.clone())),
+            Answer::Permission { granted, reason, .. } => {
+                let outcome = serde_json::json!({ "approved": granted, "reason": reason });
+                (FormState::Answered, Json::of(&outcome).ok())
+            }
+            Answer::Result { content, .. } => (FormState::Answered, outcome_of(content)),
+            Answer::Expired { .. } => (FormState::Expired, None),
+            Answer::Elapsed { .. } => return None,
+        };
+        Some(closing(form, state, outcome))
+    };
+    answers.iter().filter_map(close).collect()
+}
+
+fn outcome_of(content: &Content) -> Option<Json> {
+    Json::of(&content.text()).ok()
+}
+
+/// What becomes of the open forms of a turn that is ended.
+pub(crate) fn cancelled(state: &TurnState) -> Vec<Write> {
+    let asks = |call: &&CallState| call.granted.is_none();
+    let forms = state.open_calls().filter(asks).filter_map(|call| call.form.as_ref());
+    forms.map(|form| closing(form, FormState::Cancelled, None)).collect()
+}
+
+fn closing(form: &FormOpened, state: FormState, outcome: Option<Json>) -> Write {
+    let id = form.form_id.as_str().to_owned();
+    Write::Close { kind: RecordKind::Form, id, state: state.as_str().to_owned(), outcome }
+}

@@ -1,0 +1,396 @@
+//! Stored agents, beside the configured ones: profiles that a tenant makes, changes and takes out of use.
+//!
+//! A profile that is deleted takes no new sessions; those that it has go on with it.
+
+use std::{sync::Arc, time::Duration};
+
+use everturn_core::{Json, TenantId, Timestamp};
+use everturn_models::Model;
+use everturn_store::{CommandKey, Expect, Record, RecordFilter, RecordKind, RecordRow, Refusal, StoreError, Write};
+use serde::{Deserialize, Serialize};
+
+use crate::{Agent, Capabilities, Engine, SubmissionKey, SubmitError, committer::CommitError, missing_agent};
+
+/// States of a profile.
+const ACTIVE: &str = "active";
+const DELETED: &str = "deleted";
+
+/// Longest name for people, in characters.
+const MAX_TITLE: usize = 200;
+/// Longest description, in characters.
+const MAX_DESCRIPTION: usize = 2000;
+/// Longest instructions, in bytes.
+const MAX_INSTRUCTIONS: usize = 256 * 1024;
+/// Most models to fall back on.
+const MAX_FALLBACK: usize = 8;
+/// Most model calls in one turn.
+const MAX_STEPS: u32 = 1000;
+/// How long one leg of a turn may take.
+const TURN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// Finds models by name, for agents that are made while the server runs.
+pub trait Models: Send + Sync + 'static {
+    /// The model of this name, `provider/model`; `None` if there is no such provider.
+    fn find(&self, name: &str) -> Option<Arc<dyn Model>>;
+
+    /// The providers that there are.
+    fn providers(&self) -> Vec<String>;
+}
+
+/// What a profile says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// A name for people.
+    pub name: String,
+    /// What the agent does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Standing instructions.
+    #[serde(default)]
+    pub instructions: String,
+    /// `provider/model`.
+    pub model: String,
+    /// Models to fall back on.
+    #[serde(default)]
+    pub fallback: Vec<String>,
+    /// The tools that it has.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// Of these, the ones that run without asking.
+    #[serde(default)]
+    pub trusted: Vec<String>,
+    /// Most model calls in one turn.
+    #[serde(default = "default_steps")]
+    pub max_steps: u32,
+}
+
+fn default_steps() -> u32 {
+    25
+}
+
+/// A profile as it is kept.
+#[derive(Clone, Debug)]
+pub struct StoredProfile {
+    /// Its place in the list.
+    pub position: u64,
+    /// Its id, by which sessions refer to it.
+    pub id: String,
+    /// What it says.
+    pub profile: Profile,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    active: bool,
+    revision: u64,
+}
+
+impl StoredProfile {
+    fn of(row: RecordRow) -> Option<Self> {
+        let profile = serde_json::from_str(row.record.body.as_str()).ok()?;
+        Some(Self {
+            position: row.position,
+            id: row.record.id,
+            profile,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            active: row.record.state == ACTIVE,
+            revision: row.revision,
+        })
+    }
+}
+
+/// Why a profile was not made or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// No such profile.
+    #[error("there is no agent {id:?}")]
+    NotFound {
+        /// What was asked for.
+        id: String,
+    },
+    /// An agent of that id is there, or was.
+    #[error("there is, or was, an agent {id:?}; choose another agent_id")]
+    Exists {
+        /// The id.
+        id: String,
+    },
+    /// A configured agent cannot be changed through the API.
+    #[error("agent {id:?} is configured on this server and read-only; change the server's configuration instead")]
+    Configured {
+        /// The id.
+        id: String,
+    },
+    /// Something in it cannot be.
+    #[error("{field}: {what}")]
+    Invalid {
+        /// Which part of it.
+        field: &'static str,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// The key of another request.
+    #[error("the idempotency key {key:?} was used for another request; send a new key with a new request")]
+    KeyReused {
+        /// The key.
+        key: String,
+    },
+    /// Somebody else changed it at the same time.
+    #[error("agent {id:?} was changed by somebody else meanwhile; read it and try again")]
+    Conflict {
+        /// The id.
+        id: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store refused it, for a reason that is ours.
+    #[error("the store refused the agent: {0}")]
+    Rejected(Refusal),
+}
+
+impl Engine {
+    /// The agent that a new session shall have.
+    pub async fn agent_for_new(&self, tenant: &TenantId, name: &str) -> Result<Arc<Agent>, SubmitError> {
+        self.find_agent(tenant, name, true).await
+    }
+
+    /// The agent of a session, which may have been deleted since.
+    pub async fn agent_of_session(&self, tenant: &TenantId, name: &str) -> Result<Arc<Agent>, SubmitError> {
+        self.find_agent(tenant, name, false).await
+    }
+
+    async fn find_agent(&self, tenant: &TenantId, name: &str, only_active: bool) -> Result<Arc<Agent>, SubmitError> {
+        if let Some(agent) = self.0.agents.get(name) {
+            return Ok(Arc::clone(agent));
+        }
+        let stored = self.0.store.record(tenant, RecordKind::Agent, name).await?.and_then(StoredProfile::of);
+        let found = stored.filter(|profile| profile.active || !only_active);
+        found.and_then(|profile| self.build(&profile)).map(Arc::new).ok_or_else(|| {
+            let name = name.chars().take(128).collect();
+            SubmitError::UnknownAgent { name, available: self.0.agents.names().join(", ") }
+        })
+    }
+
+    /// The agent of a turn that must end visibly, whether or not its agent is still there.
+    pub(crate) async fn agent_or_stand_in(&self, tenant: &TenantId, name: &str) -> Result<Arc<Agent>, StoreError> {
+        match self.agent_of_session(tenant, name).await {
+            Ok(agent) => Ok(agent),
+            Err(SubmitError::Store(error)) => Err(error),
+            Err(_) => Ok(Arc::new(missing_agent::stand_in(name))),
+        }
+    }
+
+    /// The agent that a profile describes; `None` if its provider is not configured any more.
+    fn build(&self, stored: &StoredProfile) -> Option<Agent> {
+        let StoredProfile { id, profile, .. } = stored;
+        let names = std::iter::once(&profile.model).chain(&profile.fallback);
+        let models: Vec<_> = names.filter_map(|name| self.0.models.find(name)).collect();
+        if models.is_empty() {
+            return None;
+        }
+        Some(Agent {
+            name: id.clone(),
+            version: "1.0.0".to_owned(),
+            title: Some(profile.name.clone()),
+            description: profile.description.clone(),
+            instructions: profile.instructions.clone(),
+            models,
+            tools: profile.tools.clone(),
+            trusted: profile.trusted.clone(),
+            internal_tools: Vec::new(),
+            options: Vec::new(),
+            capabilities: Capabilities::default(),
+            max_steps: profile.max_steps,
+            turn_timeout: TURN_TIMEOUT,
+            context_window: None,
+            max_output_tokens: None,
+            titles: true,
+        })
+    }
+
+    /// A page of the tenant's profiles, newest first.
+    pub async fn profiles(
+        &self,
+        tenant: &TenantId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<StoredProfile>, StoreError> {
+        let filter = RecordFilter { session: None, state: Some(ACTIVE.to_owned()) };
+        let rows = self.0.store.records(tenant, RecordKind::Agent, &filter, below, limit).await?;
+        Ok(rows.into_iter().filter_map(StoredProfile::of).collect())
+    }
+
+    /// One profile that is in use.
+    pub async fn profile(&self, tenant: &TenantId, id: &str) -> Result<Option<StoredProfile>, StoreError> {
+        let row = self.0.store.record(tenant, RecordKind::Agent, id).await?;
+        Ok(row.and_then(StoredProfile::of).filter(|profile| profile.active))
+    }
+
+    /// Makes a profile.
+    pub async fn create_profile(
+        &self,
+        tenant: &TenantId,
+        id: Option<String>,
+        profile: Profile,
+        key: Option<SubmissionKey>,
+    ) -> Result<StoredProfile, ProfileError> {
+        if let Some(found) = self.profile_repetition(tenant, key.as_ref()).await? {
+            return Ok(found);
+        }
+        let id = match id {
+            Some(id) => check_id(id)?,
+            None => format!("agent_{}", everturn_core::TurnId::mint().as_str().trim_start_matches("turn_")),
+        };
+        self.check(&profile)?;
+        if self.0.agents.get(&id).is_some() {
+            return Err(ProfileError::Exists { id });
+        }
+        self.write_profile(tenant, id, &profile, ACTIVE, None, key).await
+    }
+
+    /// Changes a profile: `change` is given what it says and tells what it shall say.
+    pub async fn change_profile(
+        &self,
+        tenant: &TenantId,
+        id: &str,
+        change: impl FnOnce(Profile) -> Result<Profile, ProfileError>,
+        key: Option<SubmissionKey>,
+    ) -> Result<StoredProfile, ProfileError> {
+        if let Some(found) = self.profile_repetition(tenant, key.as_ref()).await? {
+            return Ok(found);
+        }
+        let stored = self.changeable(tenant, id).await?;
+        let profile = change(stored.profile)?;
+        self.check(&profile)?;
+        self.write_profile(tenant, stored.id, &profile, ACTIVE, Some(stored.revision), key).await
+    }
+
+    /// Takes a profile out of use.
+    pub async fn delete_profile(
+        &self,
+        tenant: &TenantId,
+        id: &str,
+        key: Option<SubmissionKey>,
+    ) -> Result<(), ProfileError> {
+        if self.profile_repetition(tenant, key.as_ref()).await?.is_some() {
+            return Ok(());
+        }
+        let stored = self.changeable(tenant, id).await?;
+        self.write_profile(tenant, stored.id, &stored.profile, DELETED, Some(stored.revision), key).await.map(drop)
+    }
+
+    async fn changeable(&self, tenant: &TenantId, id: &str) -> Result<StoredProfile, ProfileError> {
+        let shown = || id.chars().take(128).collect();
+        if self.0.agents.get(id).is_some() {
+            return Err(ProfileError::Configured { id: shown() });
+        }
+        self.profile(tenant, id).await?.ok_or_else(|| ProfileError::NotFound { id: shown() })
+    }
+
+    async fn profile_repetition(
+        &self,
+        tenant: &TenantId,
+        key: Option<&SubmissionKey>,
+    ) -> Result<Option<StoredProfile>, ProfileError> {
+        let Some(key) = key else { return Ok(None) };
+        let Some(kept) = self.0.store.kept(tenant, &key.key, Timestamp::now()).await? else { return Ok(None) };
+        if kept.fingerprint != key.fingerprint {
+            return Err(ProfileError::KeyReused { key: key.key.clone() });
+        }
+        let row = self.0.store.record(tenant, RecordKind::Agent, &kept.outcome).await?;
+        row.and_then(StoredProfile::of).map(Some).ok_or(ProfileError::NotFound { id: kept.outcome })
+    }
+
+    async fn write_profile(
+        &self,
+        tenant: &TenantId,
+        id: String,
+        profile: &Profile,
+        state: &str,
+        revision: Option<u64>,
+        key: Option<SubmissionKey>,
+    ) -> Result<StoredProfile, ProfileError> {
+        let invalid = |error: serde_json::Error| ProfileError::Invalid { field: "agent", what: error.to_string() };
+        let record = Record {
+            kind: RecordKind::Agent,
+            id: id.clone(),
+            session: None,
+            turn: None,
+            state: state.to_owned(),
+            body: Json::of(profile).map_err(invalid)?,
+            outcome: None,
+        };
+        let expects = vec![Expect { kind: RecordKind::Agent, id: id.clone(), revision }];
+        let kept = key.clone().map(|SubmissionKey { key, fingerprint }| CommandKey { key, fingerprint, outcome: id.clone() });
+        match self.put_if(tenant, expects, vec![Write::Record(record)], kept).await {
+            Ok(()) => {}
+            Err(CommitError::Refused(Refusal::Changed)) if revision.is_none() => {
+                return Err(ProfileError::Exists { id });
+            }
+            Err(CommitError::Refused(Refusal::Changed)) => return Err(ProfileError::Conflict { id }),
+            Err(CommitError::Refused(Refusal::Repeated { .. })) => {
+                let found = self.profile_repetition(tenant, key.as_ref()).await?;
+                return found.ok_or(ProfileError::NotFound { id });
+            }
+            Err(CommitError::Refused(refusal)) => return Err(ProfileError::Rejected(refusal)),
+            Err(CommitError::Store(error) | CommitError::Unknown { error, .. }) => return Err(error.into()),
+        }
+        let row = self.0.store.record(tenant, RecordKind::Agent, &id).await?;
+        row.and_then(StoredProfile::of).ok_or(ProfileError::NotFound { id })
+    }
+
+    fn check(&self, profile: &Profile) -> Result<(), ProfileError> {
+        let invalid = |field, what: String| Err(ProfileError::Invalid { field, what });
+        if profile.name.trim().is_empty() || profile.name.chars().count() > MAX_TITLE {
+            return invalid("name", format!("it must have 1 to {MAX_TITLE} characters"));
+        }
+        if profile.description.as_ref().is_some_and(|text| text.chars().count() > MAX_DESCRIPTION) {
+            return invalid("description", format!("it may have {MAX_DESCRIPTION} characters at most"));
+        }
+        if profile.instructions.len() > MAX_INSTRUCTIONS {
+            return invalid("instructions", format!("they may have {MAX_INSTRUCTIONS} bytes at most"));
+        }
+        if profile.fallback.len() > MAX_FALLBACK {
+            return invalid("fallback", format!("there may be {MAX_FALLBACK} models at most"));
+        }
+        if !(1..=MAX_STEPS).contains(&profile.max_steps) {
+            return invalid("max_steps", format!("it must be between 1 and {MAX_STEPS}"));
+        }
+        for (field, name) in
+            std::iter::once(("model", &profile.model)).chain(profile.fallback.iter().map(|name| ("fallback", name)))
+        {
+            if self.0.models.find(name).is_none() {
+                let providers = self.0.models.providers().join(", ");
+                let name: String = name.chars().take(128).collect();
+                return invalid(field, format!("{name:?} names no model; write provider/model, with one of: {providers}"));
+            }
+        }
+        for (index, tool) in profile.tools.iter().enumerate() {
+            if self.0.tools.get(tool).is_none() {
+                let known: Vec<_> = self.0.tools.names().collect();
+                let tool: String = tool.chars().take(64).collect();
+                return invalid("tools", format!("there is no tool {tool:?}; there are: {}", known.join(", ")));
+            }
+            if profile.tools[..index].contains(tool) {
+                return invalid("tools", format!("{tool:?} is named twice"));
+            }
+        }
+        match profile.trusted.iter().find(|tool| !profile.tools.contains(tool)) {
+            Some(tool) => {
+                let tool: String = tool.chars().take(64).collect();
+                invalid("trusted", format!("{tool:?} is not one of the agent's tools"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_id(id: String) -> Result<String, ProfileError> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if id.is_empty() || id.len() > 64 || !id.chars().all(allowed) {
+        let what = "it must have 1 to 64 characters of A-Z a-z 0-9 . _ -".to_owned();
+        return Err(ProfileError::Invalid { field: "agent_id", what });
+    }
+    Ok(id)
+}

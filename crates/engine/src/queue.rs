@@ -1,0 +1,147 @@
+//! Messages that wait until the turns before them have ended.
+//!
+//! They are turns that the store keeps as queued. Whoever ends a turn starts the next; a process that finds a queue
+//! nobody works on, at its start, does too.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use everturn_core::{Event, SessionId, TenantId, TurnId, TurnStarted, TurnState};
+use futures_util::future::BoxFuture;
+use everturn_store::{Refusal, StoreError, TurnRecord, TurnStatus};
+
+use crate::{
+    Engine, Started, SubmitError,
+    accept::{Place, Taken, is_queued},
+    prior::Prior,
+};
+
+/// How many sessions with a queue that nobody works on are looked for at a time.
+const STALLED_BATCH: usize = 500;
+/// How long to wait before another attempt at a queue.
+const QUEUE_WAIT: Duration = Duration::from_millis(500);
+
+/// The sessions that have queued turns, as far as this process knows: so that the end of a turn need not ask the store.
+#[derive(Debug, Default)]
+pub(crate) struct Queues(Mutex<HashSet<(TenantId, SessionId)>>);
+
+impl Queues {
+    pub(crate) fn insert(&self, tenant: &TenantId, session: &SessionId) {
+        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.insert((tenant.clone(), session.clone()));
+    }
+
+    pub(crate) fn contains(&self, tenant: &TenantId, session: &SessionId) -> bool {
+        let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        !queues.is_empty() && queues.contains(&(tenant.clone(), session.clone()))
+    }
+
+    fn remove(&self, tenant: &TenantId, session: &SessionId) {
+        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.remove(&(tenant.clone(), session.clone()));
+    }
+}
+
+/// What came of looking at a queue.
+enum Looked {
+    /// Its next turn runs.
+    Started(Started),
+    /// Another turn of the session runs or waits; its end starts the next.
+    Busy,
+    /// There is nothing in it.
+    Empty,
+}
+
+impl Engine {
+    /// Starts the next queued turn of a session, if there is one and nothing else is under way.
+    ///
+    /// Of a named type, since a turn that is started may start the next in its turn.
+    pub(crate) fn start_next<'a>(&'a self, tenant: &'a TenantId, session: &'a SessionId) -> BoxFuture<'a, ()> {
+        Box::pin(self.work_on_queue(tenant, session))
+    }
+
+    /// As [`Self::start_next`], without waiting for it.
+    pub(crate) fn spawn_next(&self, tenant: &TenantId, session: &SessionId) {
+        let (engine, tenant, session) = (self.clone(), tenant.clone(), session.clone());
+        self.0.tasks.spawn(async move { engine.start_next(&tenant, &session).await });
+    }
+
+    async fn work_on_queue(&self, tenant: &TenantId, session: &SessionId) {
+        while !self.0.draining() {
+            match Box::pin(self.look_at_queue(tenant, session)).await {
+                Ok(Looked::Started(started)) => {
+                    tracing::debug!(turn = %started.turn, "a queued turn begins");
+                    return;
+                }
+                Ok(Looked::Busy) => return,
+                Ok(Looked::Empty) => return self.0.queues.remove(tenant, session),
+                // Somebody else was faster, or the session changed in between: look again.
+                Err(SubmitError::Rejected(Refusal::Changed)) => {}
+                Err(SubmitError::NotFound | SubmitError::Rejected(_)) => return self.0.queues.remove(tenant, session),
+                Err(error) => {
+                    tracing::warn!(%session, %error, "cannot start a queued turn yet");
+                    tokio::time::sleep(QUEUE_WAIT).await;
+                }
+            }
+        }
+    }
+
+    async fn look_at_queue(&self, tenant: &TenantId, session: &SessionId) -> Result<Looked, SubmitError> {
+        let store = &self.0.store;
+        let record = store.session(tenant, session).await?.ok_or(SubmitError::NotFound)?;
+        match record.last_turn.as_ref().map(|turn| &turn.status) {
+            Some(TurnStatus::Running | TurnStatus::Waiting(_)) => return Ok(Looked::Busy),
+            Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None => {}
+        }
+        if record.queued == 0 {
+            return Ok(Looked::Empty);
+        }
+        let turns = store.turns(tenant, session).await?;
+        let Some(next) = turns.iter().find(|turn| is_queued(turn)) else { return Ok(Looked::Empty) };
+        let (turn, input) = (next.id.clone(), next.messages.clone());
+        let agent = self.agent_or_stand_in(tenant, &record.config.agent).await?;
+        let started = TurnStarted { agent: agent.name.clone(), opens_session: false, input };
+        let taken = Taken {
+            expected_version: record.version,
+            turn,
+            prior: Prior::of(turns),
+            state: TurnState::default(),
+            event: Event::TurnStarted(started),
+            writes: Vec::new(),
+        };
+        let mut slot = Arc::clone(&self.0.slots).acquire_owned().await.ok();
+        let place = Place { session: session.clone(), agent, config: record.config };
+        let started = self.take_up(tenant, place, taken, None, &mut slot).await?;
+        self.0.metrics.turns_started.inc();
+        Ok(Looked::Started(started))
+    }
+
+    /// Goes on with the queues that nobody works on.
+    pub(crate) async fn take_over_queues(&self) -> Result<(), StoreError> {
+        let stalled = self.0.store.stalled(STALLED_BATCH).await?;
+        for (tenant, session) in stalled {
+            self.0.queues.insert(&tenant, &session);
+            self.spawn_next(&tenant, &session);
+        }
+        Ok(())
+    }
+
+    /// The turns of a session that are queued, in order.
+    pub async fn queued(&self, tenant: &TenantId, session: &SessionId) -> Result<Vec<TurnRecord>, StoreError> {
+        let mut turns = self.0.store.turns(tenant, session).await?;
+        turns.retain(is_queued);
+        Ok(turns)
+    }
+
+    /// Names of the queued turns.
+    pub(crate) async fn queued_names(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+    ) -> Result<Vec<TurnId>, StoreError> {
+        Ok(self.queued(tenant, session).await?.into_iter().map(|turn| turn.id).collect())
+    }
+}

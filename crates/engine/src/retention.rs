@@ -1,0 +1,219 @@
+//! Retention: clears away what has been kept long enough, a little at a time.
+//!
+//! A log that has been shortened still tells how its turn went: every event that counts stays where it was, and what was
+//! dropped is said to have been dropped.
+
+use std::{sync::Arc, time::Duration};
+
+use everturn_core::{Event, Segment, SegmentBuilder, Timestamp, TurnId};
+use everturn_store::{Command, DeleteSession, RecordKind, ReplaceLog, StoreError, Write};
+
+use crate::{
+    Engine, Flow, ReadError, Retention,
+    committer::CommitError,
+    follower::Follower,
+    reader::EventReader,
+};
+
+/// How much is looked for at a time.
+const BATCH: usize = 50;
+/// How large the segments of a shortened log may become.
+const SEGMENT_BYTES: usize = 32 * 1024;
+/// Rest between two batches, so that nobody is held up.
+const BREATH: Duration = Duration::from_millis(20);
+/// How long an upload may take before it counts as abandoned.
+const ABANDONED: Duration = Duration::from_secs(60 * 60);
+
+/// How far a log is shortened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    /// Without its deltas.
+    Deltas = 1,
+    /// Its beginning and its end.
+    Ends = 2,
+}
+
+impl Level {
+    /// Whether an event is of no importance to what the level keeps.
+    fn drops(self, event: &Event) -> bool {
+        match self {
+            Self::Deltas => {
+                matches!(event, Event::TextDelta(_) | Event::ThinkingDelta(_) | Event::ArtifactDelta(_))
+            }
+            Self::Ends => !matches!(event, Event::TurnStarted(_) | Event::TurnEnded(_)),
+        }
+    }
+}
+
+impl Engine {
+    /// Clears away until the server shuts down.
+    pub(crate) async fn keep_clearing(&self) {
+        while !self.0.draining() {
+            if let Err(error) = Box::pin(self.clear_once(Timestamp::now())).await {
+                tracing::warn!(%error, "cannot clear away what has been kept long enough");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(self.0.settings.retention.interval) => {}
+                () = self.0.drain.cancelled() => {}
+            }
+        }
+    }
+
+    /// Clears away what has been kept long enough at this time.
+    pub async fn clear_once(&self, now: Timestamp) -> Result<(), ReadError> {
+        let Retention { deltas, logs, artifacts, sessions, deleted, .. } = self.0.settings.retention;
+        if let Some(kept) = logs {
+            self.shorten_logs(before(now, kept), Level::Ends).await?;
+        }
+        if let Some(kept) = deltas {
+            self.shorten_logs(before(now, kept), Level::Deltas).await?;
+        }
+        if let Some(kept) = artifacts {
+            self.remove_records(RecordKind::Artifact, before(now, kept), |_| true).await?;
+        }
+        self.remove_records(RecordKind::Document, before(now, ABANDONED), |state| state == "partial").await?;
+        if let Some(kept) = sessions {
+            self.delete_idle(before(now, kept)).await?;
+        }
+        if let Some(kept) = deleted {
+            self.clear(Command::ForgetDeleted { before: before(now, kept) }).await?;
+        }
+        Ok(())
+    }
+
+    async fn shorten_logs(&self, before: Timestamp, level: Level) -> Result<(), ReadError> {
+        loop {
+            let turns = self.0.store.old_logs(before, level as u8, BATCH).await?;
+            let more = turns.len() == BATCH;
+            for turn in turns {
+                let segments = self.shortened(&turn, level).await?;
+                let replace = ReplaceLog { turn, segments, level: level as u8 };
+                self.clear(Command::ReplaceLog(Box::new(replace))).await?;
+            }
+            if !more || self.0.draining() {
+                return Ok(());
+            }
+            tokio::time::sleep(BREATH).await;
+        }
+    }
+
+    /// A turn's log as this level keeps it.
+    async fn shortened(&self, turn: &TurnId, level: Level) -> Result<Vec<Segment>, ReadError> {
+        let mut log = Shortened::new(level);
+        let follower = Follower::new(Arc::clone(&self.0.store), turn.clone(), None);
+        EventReader::new(follower, 0)
+            .each_raw(|raw, event| {
+                log.add(raw.at, event);
+                Flow::Continue
+            })
+            .await?;
+        Ok(log.finish())
+    }
+
+    async fn remove_records(
+        &self,
+        kind: RecordKind,
+        before: Timestamp,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<(), StoreError> {
+        loop {
+            let mut rows = self.0.store.old_records(kind, before, BATCH).await?;
+            let more = rows.len() == BATCH;
+            rows.retain(|row| wanted(&row.record.state));
+            let removed = rows.len();
+            for row in rows {
+                let remove = Write::Remove { kind, id: row.record.id };
+                match self.put(&row.tenant, vec![remove], None).await {
+                    Ok(()) | Err(CommitError::Refused(_)) => {}
+                    Err(CommitError::Store(error) | CommitError::Unknown { error, .. }) => return Err(error),
+                }
+            }
+            // What is not wanted stays in front: looking again would find it again.
+            if !more || removed == 0 || self.0.draining() {
+                return Ok(());
+            }
+            tokio::time::sleep(BREATH).await;
+        }
+    }
+
+    async fn delete_idle(&self, before: Timestamp) -> Result<(), StoreError> {
+        loop {
+            let idle = self.0.store.idle_sessions(before, BATCH).await?;
+            let more = idle.len() == BATCH;
+            for (tenant, session) in idle {
+                let delete = DeleteSession { tenant, session, key: None, at: Timestamp::now() };
+                self.clear(Command::DeleteSession(delete)).await?;
+            }
+            if !more || self.0.draining() {
+                return Ok(());
+            }
+            tokio::time::sleep(BREATH).await;
+        }
+    }
+
+    /// Commits a command whose refusal means that there is nothing to do any more.
+    async fn clear(&self, command: Command) -> Result<(), StoreError> {
+        match self.0.committer.commit(command).await {
+            Ok(_) | Err(CommitError::Refused(_)) => Ok(()),
+            Err(CommitError::Store(error) | CommitError::Unknown { error, .. }) => Err(error),
+        }
+    }
+}
+
+fn before(now: Timestamp, kept: Duration) -> Timestamp {
+    Timestamp(now.millis().saturating_sub(i64::try_from(kept.as_millis()).unwrap_or(i64::MAX)))
+}
+
+/// A log that is being shortened.
+struct Shortened {
+    level: Level,
+    builder: SegmentBuilder,
+    segments: Vec<Segment>,
+    /// Events dropped since the last one that was kept, and the time of the last of them.
+    dropped: u32,
+    at: Timestamp,
+}
+
+impl Shortened {
+    fn new(level: Level) -> Self {
+        let (builder, segments) = (SegmentBuilder::new(1), Vec::new());
+        Self { level, builder, segments, dropped: 0, at: Timestamp::default() }
+    }
+
+    fn add(&mut self, at: Timestamp, event: Event) {
+        match event {
+            Event::Dropped { count } => self.drop_events(count, at),
+            event if self.level.drops(&event) => self.drop_events(1, at),
+            mut event => {
+                self.flush_dropped();
+                if let Event::StepFinished(finished) = &mut event {
+                    finished.deltas_dropped = true;
+                }
+                self.builder.push(at, &event);
+                if self.builder.len() >= SEGMENT_BYTES {
+                    self.segments.push(self.builder.take());
+                }
+            }
+        }
+    }
+
+    fn drop_events(&mut self, count: u32, at: Timestamp) {
+        self.dropped = self.dropped.saturating_add(count);
+        self.at = at;
+    }
+
+    fn flush_dropped(&mut self) {
+        if self.dropped > 0 {
+            self.builder.push(self.at, &Event::Dropped { count: self.dropped });
+            self.dropped = 0;
+        }
+    }
+
+    fn finish(mut self) -> Vec<Segment> {
+        self.flush_dropped();
+        if !self.builder.is_empty() {
+            self.segments.push(self.builder.take());
+        }
+        self.segments
+    }
+}

@@ -1,0 +1,129 @@
+//! Names for sessions, made from their first exchange after it is over, so that nobody waits for them.
+
+use std::{sync::Arc, time::Duration};
+
+use everturn_core::{Message, Role, SessionId, TenantId};
+use everturn_models::{ModelEvent, ModelRequest};
+use everturn_store::{StoreError, Write};
+use futures_util::StreamExt as _;
+
+use crate::{Agent, Engine, committer::CommitError};
+
+/// Begins what a model is asked.
+const QUESTION: &str = "Write a title for this conversation: at most six words, in its language, without quotation marks \
+    or a full stop. Answer with the title alone.";
+/// How much of each message the model is shown, in bytes.
+const SHOWN_BYTES: usize = 2000;
+/// Longest title, in characters.
+pub(crate) const MAX_TITLE: usize = 80;
+/// How long a model may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Engine {
+    /// Names a session for people.
+    pub async fn rename(&self, tenant: &TenantId, session: &SessionId, title: String) -> Result<bool, StoreError> {
+        match self.put(tenant, vec![Write::Title { session: session.clone(), title }], None).await {
+            Ok(()) => Ok(true),
+            Err(CommitError::Refused(_)) => Ok(false),
+            Err(CommitError::Store(error) | CommitError::Unknown { error, .. }) => Err(error),
+        }
+    }
+
+    /// Gives a session a name if it has none, in its own time.
+    pub(crate) fn name_session(&self, tenant: &TenantId, session: &SessionId, agent: &Arc<Agent>) {
+        let (engine, tenant, session, agent) = (self.clone(), tenant.clone(), session.clone(), Arc::clone(agent));
+        self.0.tasks.spawn(async move {
+            let named = tokio::select! {
+                named = Box::pin(engine.make_title(&tenant, &session, &agent)) => named,
+                // The next turn of the session tries again.
+                () = engine.0.drain.cancelled() => Ok(()),
+            };
+            if let Err(error) = named {
+                tracing::debug!(%session, %error, "could not name a session");
+            }
+        });
+    }
+
+    async fn make_title(&self, tenant: &TenantId, session: &SessionId, agent: &Agent) -> Result<(), StoreError> {
+        let Some(record) = self.0.store.session(tenant, session).await? else { return Ok(()) };
+        if record.title.is_some() {
+            return Ok(());
+        }
+        // The first one: others may wait in the queue by now.
+        let turns = self.0.store.turns_below(tenant, session, Some(2), 1).await?;
+        let messages: Vec<_> = turns.into_iter().flat_map(|turn| turn.messages).collect();
+        let said = |role| messages.iter().filter(move |m| m.role() == role).map(text_of).find(|text| !text.is_empty());
+        let Some(question) = said(Role::User) else { return Ok(()) };
+        let answer = said(Role::Assistant).unwrap_or_default();
+        let asked = if agent.titles { ask(agent, &question, &answer).await } else { None };
+        let title = asked.unwrap_or_else(|| first_words(&question));
+        self.rename(tenant, session, title).await.map(drop)
+    }
+}
+
+/// Asks the agent's model. `None` if it gives nothing that can be a title.
+async fn ask(agent: &Agent, question: &str, answer: &str) -> Option<String> {
+    let shown = |text: &str| text[..text.floor_char_boundary(SHOWN_BYTES)].to_owned();
+    let mut exchange = vec![Message::user(shown(question))];
+    if !answer.is_empty() {
+        exchange.extend([Message::assistant(shown(answer)), Message::user("Now write the title.")]);
+    }
+    let request = ModelRequest {
+        system: QUESTION.to_owned(),
+        messages: exchange.into(),
+        tools: Vec::new().into(),
+        max_output_tokens: Some(200),
+    };
+    let call = async {
+        let mut stream = agent.models.first()?.stream(request).await.ok()?;
+        let mut text = String::new();
+        while let Some(Ok(event)) = stream.next().await {
+            match event {
+                ModelEvent::Text(piece) if text.len() < SHOWN_BYTES => text.push_str(&piece),
+                ModelEvent::Finished { .. } => return Some(text),
+                _ => {}
+            }
+        }
+        None
+    };
+    let text = tokio::time::timeout(PATIENCE, call).await.ok()??;
+    clean(&text)
+}
+
+/// One line of a bounded length, without quotation marks around it.
+pub(crate) fn clean(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let bare = line.trim_matches(|c: char| matches!(c, '"' | '\'' | '“' | '”' | '*' | '#' | '.') || c.is_whitespace());
+    let title: String = bare.chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();
+    (!title.is_empty()).then_some(title)
+}
+
+fn first_words(text: &str) -> String {
+    const WORDS: usize = 8;
+    let words: Vec<_> = text.split_whitespace().take(WORDS + 1).collect();
+    let cut = words.len() > WORDS;
+    let joined = words[..words.len().min(WORDS)].join(" ");
+    let title: String = joined.chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();
+    if cut { format!("{title}…") } else { title }
+}
+
+fn text_of(message: &Message) -> String {
+    match message {
+        Message::System { content } => content.clone(),
+        Message::User { content } | Message::Assistant { content } | Message::Tool { content, .. } => content.text(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_one_short_line() {
+        assert_eq!(clean("\n \"A trip to Rome.\" \nmore"), Some("A trip to Rome".to_owned()));
+        assert_eq!(clean(" \n "), None);
+        assert_eq!(clean(&"x".repeat(500)).unwrap().len(), MAX_TITLE);
+        assert_eq!(first_words("one two three"), "one two three");
+        assert_eq!(first_words("1 2 3 4 5 6 7 8 9"), "1 2 3 4 5 6 7 8…");
+    }
+}

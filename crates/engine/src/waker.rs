@@ -1,0 +1,150 @@
+//! Wakes the turns that wait for time: timers, rate limits, forms that nobody answered.
+//!
+//! What is due is in the store, so a restart forgets nothing. The clock is looked at often, so that a clock that jumps
+//! wakes nothing late.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use everturn_core::{Answer, Timestamp, TurnId, Wait, WaitingCall, WaitingFor};
+use everturn_store::{DueTurn, Refusal, TurnStatus};
+use tokio::sync::Notify;
+
+use crate::{
+    Engine, SubmitError,
+    accept::{Place, Resume},
+};
+
+/// How many due turns are looked for at a time.
+const DUE_BATCH: usize = 200;
+/// The longest sleep between two looks at the clock and the store.
+const LONGEST_SLEEP: Duration = Duration::from_secs(5);
+/// How long to wait after the store has failed.
+const FAILED_WAIT: Duration = Duration::from_secs(1);
+/// How often waking a turn is tried anew because its session changed meanwhile.
+const MAX_CONFLICTS: usize = 8;
+
+/// Tells the waker that there may be something to wake earlier than it thinks.
+#[derive(Debug, Default)]
+pub(crate) struct Waker {
+    changed: Notify,
+    /// Turns that are being woken.
+    waking: Mutex<HashSet<TurnId>>,
+}
+
+impl Waker {
+    /// A turn has come to rest that goes on by itself at this time.
+    pub(crate) fn expect(&self, wake_at: Option<Timestamp>) {
+        let looks = i64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(i64::MAX);
+        let soon = Timestamp(Timestamp::now().millis().saturating_add(looks));
+        // The others are found in time without being told of.
+        if wake_at.is_some_and(|at| at <= soon) {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Whether the turn is not being woken already.
+    fn begin(&self, turn: &TurnId) -> bool {
+        self.waking.lock().unwrap_or_else(PoisonError::into_inner).insert(turn.clone())
+    }
+
+    fn end(&self, turn: &TurnId) {
+        self.waking.lock().unwrap_or_else(PoisonError::into_inner).remove(turn);
+    }
+}
+
+impl Engine {
+    /// Wakes turns until the server shuts down.
+    pub(crate) async fn keep_waking(&self) {
+        while !self.0.draining() {
+            let sleep = match self.wake_due().await {
+                Ok(sleep) => sleep,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot look for turns to wake");
+                    FAILED_WAIT
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(sleep) => {}
+                () = self.0.waker.changed.notified() => {}
+                () = self.0.drain.cancelled() => {}
+            }
+        }
+    }
+
+    /// Wakes what is due. Tells how long to sleep.
+    async fn wake_due(&self) -> Result<Duration, everturn_store::StoreError> {
+        self.take_over_queues().await?;
+        let due = self.0.store.due(DUE_BATCH).await?;
+        let now = Timestamp::now();
+        let full = due.len() == DUE_BATCH;
+        for turn in due {
+            let ahead = turn.wake_at.millis().saturating_sub(now.millis());
+            if let Ok(ahead @ 1..) = u64::try_from(ahead) {
+                return Ok(Duration::from_millis(ahead).min(LONGEST_SLEEP));
+            }
+            if self.0.waker.begin(&turn.turn) {
+                let engine = self.clone();
+                self.0.tasks.spawn(async move {
+                    if let Err(error) = Box::pin(engine.wake(&turn)).await {
+                        tracing::warn!(turn = %turn.turn, %error, "cannot wake a turn yet");
+                        tokio::time::sleep(FAILED_WAIT).await;
+                    }
+                    engine.0.waker.end(&turn.turn);
+                    // It may be due again by now, and have been passed over while it was being woken.
+                    engine.0.waker.changed.notify_one();
+                });
+            }
+        }
+        Ok(if full { Duration::from_millis(50) } else { LONGEST_SLEEP })
+    }
+
+    async fn wake(&self, due: &DueTurn) -> Result<(), SubmitError> {
+        let DueTurn { tenant, session, turn, .. } = due;
+        let mut slot = tokio::select! {
+            slot = Arc::clone(&self.0.slots).acquire_owned() => slot.ok(),
+            () = self.0.drain.cancelled() => return Ok(()),
+        };
+        for _ in 0..MAX_CONFLICTS {
+            let Some(record) = self.0.store.session(tenant, session).await? else { return Ok(()) };
+            let wait = match record.last_turn.filter(|last| last.id == *turn).map(|last| last.status) {
+                Some(TurnStatus::Waiting(wait)) => wait,
+                Some(TurnStatus::Running | TurnStatus::Ended(_) | TurnStatus::Queued) | None => return Ok(()),
+            };
+            let now = Timestamp::now();
+            if wait.wake_at.is_none_or(|at| at > now) {
+                return Ok(());
+            }
+            let agent = self.agent_or_stand_in(tenant, &record.config.agent).await?;
+            let prior = self.prior(tenant, session, turn).await?;
+            let place = Place { session: session.clone(), agent, config: record.config };
+            let answers = overdue(&wait, now);
+            let resume = Resume { expected_version: record.version, turn: turn.clone(), prior, answers };
+            if record.queued > 0 {
+                self.0.queues.insert(tenant, session);
+            }
+            match self.resume_turn(tenant, place, resume, None, &mut slot).await {
+                Err(SubmitError::Rejected(Refusal::Changed)) => {}
+                Err(SubmitError::Rejected(Refusal::NotFound)) | Ok(_) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The answers that time gives.
+fn overdue(wait: &Wait, now: Timestamp) -> Vec<Answer> {
+    let answer = |call: &WaitingCall| {
+        let call_id = call.id.clone();
+        match call.waiting_for {
+            WaitingFor::Timer => Some(Answer::Elapsed { call_id }),
+            WaitingFor::Permission | WaitingFor::Form => Some(Answer::Expired { call_id }),
+            WaitingFor::Result => None,
+        }
+    };
+    wait.calls.iter().filter(|call| call.until.is_some_and(|until| until <= now)).filter_map(answer).collect()
+}

@@ -1,0 +1,243 @@
+//! `/agents`: those that are configured, and profiles that a tenant has stored beside them.
+
+use axum::{
+    Json,
+    body::Body,
+    extract::{Query, State, rejection::QueryRejection},
+    response::{IntoResponse, Response},
+};
+use everturn_engine::{Agent, Profile, ProfileError, StoredProfile};
+use everturn_http::{Scope, parse_json, read_body, submission_key};
+use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::{ApiError, Thing},
+    object::{self, Object},
+    paging::{List, ListQuery, Page},
+    path,
+    routes::Api,
+    time::rfc3339,
+};
+
+/// Most model calls in one turn of an agent that does not say so.
+const DEFAULT_STEPS: u32 = 25;
+
+#[derive(Serialize)]
+struct Agents<'a> {
+    agents: Vec<AgentOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+struct AgentOut<'a> {
+    agent_id: &'a str,
+    name: &'a str,
+    description: Option<&'a str>,
+    /// Of stored ones only: those of the configuration are the operator's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+    model: &'a str,
+    fallback: Vec<&'a str>,
+    tools: &'a [String],
+    trusted: &'a [String],
+    max_steps: u32,
+    source: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_at: Option<String>,
+}
+
+impl<'a> From<&'a Agent> for AgentOut<'a> {
+    fn from(agent: &'a Agent) -> Self {
+        let mut models = agent.models.iter().map(|model| model.name());
+        Self {
+            agent_id: &agent.name,
+            name: agent.title.as_deref().unwrap_or(&agent.name),
+            description: agent.description.as_deref(),
+            instructions: None,
+            model: models.next().unwrap_or_default(),
+            fallback: models.collect(),
+            tools: &agent.tools,
+            trusted: &agent.trusted,
+            max_steps: agent.max_steps,
+            source: "configured",
+            created_at: None,
+            updated_at: None,
+        }
+    }
+}
+
+impl<'a> From<&'a StoredProfile> for AgentOut<'a> {
+    fn from(stored: &'a StoredProfile) -> Self {
+        let profile = &stored.profile;
+        Self {
+            agent_id: &stored.id,
+            name: &profile.name,
+            description: profile.description.as_deref(),
+            instructions: Some(&profile.instructions),
+            model: &profile.model,
+            fallback: profile.fallback.iter().map(String::as_str).collect(),
+            tools: &profile.tools,
+            trusted: &profile.trusted,
+            max_steps: profile.max_steps,
+            source: "stored",
+            created_at: Some(rfc3339(stored.created_at)),
+            updated_at: Some(rfc3339(stored.updated_at)),
+        }
+    }
+}
+
+/// What a client says about an agent. What is absent is left to the default, or as it is.
+#[derive(Debug, Default, Deserialize)]
+struct AgentIn {
+    agent_id: Option<String>,
+    name: Option<String>,
+    #[serde(default, deserialize_with = "object::or_null")]
+    description: Option<Option<String>>,
+    instructions: Option<String>,
+    model: Option<String>,
+    fallback: Option<Vec<String>>,
+    tools: Option<Vec<String>>,
+    trusted: Option<Vec<String>>,
+    max_steps: Option<u32>,
+}
+
+impl AgentIn {
+    /// A profile that says this and nothing else.
+    fn create(mut self) -> Result<(Option<String>, Profile), ApiError> {
+        let missing = |field: &str| ApiError::invalid(format!("{field} is missing"));
+        let agent_id = self.agent_id.take();
+        let bare = Profile {
+            name: self.name.take().ok_or_else(|| missing("name"))?,
+            description: None,
+            instructions: String::new(),
+            model: self.model.take().ok_or_else(|| missing("model"))?,
+            fallback: Vec::new(),
+            tools: Vec::new(),
+            trusted: Vec::new(),
+            max_steps: DEFAULT_STEPS,
+        };
+        Ok((agent_id, self.change(bare)))
+    }
+
+    /// The profile with what is said here.
+    fn change(self, profile: Profile) -> Profile {
+        Profile {
+            name: self.name.unwrap_or(profile.name),
+            description: self.description.unwrap_or(profile.description),
+            instructions: self.instructions.unwrap_or(profile.instructions),
+            model: self.model.unwrap_or(profile.model),
+            fallback: self.fallback.unwrap_or(profile.fallback),
+            tools: self.tools.unwrap_or(profile.tools),
+            trusted: self.trusted.unwrap_or(profile.trusted),
+            max_steps: self.max_steps.unwrap_or(profile.max_steps),
+        }
+    }
+}
+
+/// The configured agents come first, on the first page; the stored ones are paged.
+pub(crate) async fn list(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Read)?;
+    let page = Page::new(List::Agents, &query?.0)?;
+    let mut stored = api.engine.profiles(&caller.tenant, page.below, page.wanted()).await?;
+    let next_cursor = page.cut(&mut stored, |profile| profile.position);
+    let configured = api.engine.agents();
+    let first_page = page.below.is_none();
+    let mut agents: Vec<_> = configured.iter().filter(|_| first_page).map(|agent| AgentOut::from(&**agent)).collect();
+    // A configured agent stands before a stored one of its name.
+    agents.extend(stored.iter().filter(|profile| configured.get(&profile.id).is_none()).map(AgentOut::from));
+    Ok(Json(Agents { agents, next_cursor }).into_response())
+}
+
+pub(crate) async fn show(State(api): State<Api>, path: path::One, headers: HeaderMap) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Read)?;
+    let id = path::name(path, Thing::Agent)?;
+    if let Some(agent) = api.engine.agents().get(&id) {
+        return Ok(Json(AgentOut::from(&**agent)).into_response());
+    }
+    let stored = api.engine.profile(&caller.tenant, &id).await?;
+    let stored = stored.ok_or_else(|| ApiError::no(Thing::Agent, &id))?;
+    Ok(Json(AgentOut::from(&stored)).into_response())
+}
+
+pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Admin)?;
+    let body = read_body(&headers, body, api.limits).await?;
+    let Object(request): Object<AgentIn> = parse_json(&body, api.limits)?;
+    let key = submission_key(&headers, "POST /api/v1/agents", &body)?;
+    let (id, profile) = request.create()?;
+    let stored = api.engine.create_profile(&caller.tenant, id, profile, key).await?;
+    Ok((StatusCode::CREATED, Json(AgentOut::from(&stored))).into_response())
+}
+
+pub(crate) async fn change(
+    State(api): State<Api>,
+    path: path::One,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Admin)?;
+    let id = path::name(path, Thing::Agent)?;
+    let body = read_body(&headers, body, api.limits).await?;
+    let Object(request): Object<AgentIn> = parse_json(&body, api.limits)?;
+    let key = submission_key(&headers, &format!("PATCH /api/v1/agents/{id}"), &body)?;
+    let change = |profile| {
+        if request.agent_id.as_ref().is_some_and(|other| *other != id) {
+            let what = "it cannot be changed; leave it out, or make another agent".to_owned();
+            return Err(ProfileError::Invalid { field: "agent_id", what });
+        }
+        Ok(request.change(profile))
+    };
+    let stored = api.engine.change_profile(&caller.tenant, &id, change, key).await?;
+    Ok(Json(AgentOut::from(&stored)).into_response())
+}
+
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    path: path::One,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
+    let caller = api.caller(&headers, Scope::Admin)?;
+    let id = path::name(path, Thing::Agent)?;
+    let key = submission_key(&headers, &format!("DELETE /api/v1/agents/{id}"), b"")?;
+    api.engine.delete_profile(&caller.tenant, &id, key).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> AgentIn {
+        let Object(request) = serde_json::from_str(json).unwrap();
+        request
+    }
+
+    #[test]
+    fn an_agent_needs_a_name_and_a_model() {
+        let (id, profile) = read(r#"{"name":"Ann","model":"demo/demo","tools":["clock"]}"#).create().unwrap();
+        assert_eq!(id, None);
+        assert_eq!((profile.name.as_str(), profile.max_steps), ("Ann", 25));
+        assert_eq!(profile.tools, ["clock"]);
+        assert_eq!(read(r#"{"name":"Ann"}"#).create(), Err(ApiError::invalid("model is missing")));
+        assert_eq!(read(r#"{"model":"demo/demo"}"#).create(), Err(ApiError::invalid("name is missing")));
+    }
+
+    #[test]
+    fn a_change_leaves_the_rest() {
+        let json = r#"{"agent_id":"ann","name":"Ann","model":"demo/demo","description":"Sums","max_steps":3}"#;
+        let (id, profile) = read(json).create().unwrap();
+        assert_eq!(id.as_deref(), Some("ann"));
+        assert_eq!(read("{}").change(profile.clone()), profile);
+        assert_eq!(read(r#"{"name":null}"#).change(profile.clone()), profile);
+        let bare = read(r#"{"description":null,"max_steps":9}"#).change(profile);
+        assert_eq!((bare.description, bare.max_steps, bare.name.as_str()), (None, 9, "Ann"));
+    }
+}

@@ -1,0 +1,121 @@
+//! `/documents`: what people have given agents to read. `upload.rs` takes them.
+
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+    response::{IntoResponse, Response},
+};
+use everturn_core::TenantId;
+use everturn_engine::Document;
+use everturn_http::{Scope, submission_key};
+use http::{HeaderMap, StatusCode};
+use serde::Serialize;
+
+use crate::{
+    download::Download,
+    error::{ApiError, Thing},
+    paging::{List, ListQuery, Page},
+    path,
+    routes::Api,
+    time::rfc3339,
+};
+
+#[derive(Serialize)]
+struct Documents<'a> {
+    documents: Vec<DocumentOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// A document.
+#[derive(Serialize)]
+pub(crate) struct DocumentOut<'a> {
+    document_id: &'a str,
+    name: &'a str,
+    content_type: &'a str,
+    bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<u32>,
+    /// Whether it has more text than agents are given; absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    text_cut: bool,
+    created_at: String,
+}
+
+impl<'a> From<&'a Document> for DocumentOut<'a> {
+    fn from(document: &'a Document) -> Self {
+        Self {
+            document_id: document.id.as_str(),
+            name: &document.name,
+            content_type: &document.media_type,
+            bytes: document.bytes,
+            pages: document.pages,
+            text_cut: document.cut,
+            created_at: rfc3339(document.created_at),
+        }
+    }
+}
+
+pub(crate) async fn list(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Read)?;
+    let page = Page::new(List::Documents, &query?.0)?;
+    let mut documents = api.engine.documents(&caller.tenant, page.below, page.wanted()).await?;
+    let next_cursor = page.cut(&mut documents, |document| document.position);
+    let documents = documents.iter().map(DocumentOut::from).collect();
+    Ok(Json(Documents { documents, next_cursor }).into_response())
+}
+
+pub(crate) async fn show(State(api): State<Api>, path: path::One, headers: HeaderMap) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Read)?;
+    let document = api.document(&caller.tenant, path).await?;
+    Ok(Json(DocumentOut::from(&document)).into_response())
+}
+
+pub(crate) async fn download(
+    State(api): State<Api>,
+    path: path::One,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Read)?;
+    let document = api.document(&caller.tenant, path).await?;
+    let (content_type, tag) = (document.media_type.as_str(), document.id.to_string());
+    let download = Download { name: &document.name, content_type, tag };
+    if download.is_known(&headers) {
+        return Ok(download.unchanged());
+    }
+    let content = api.engine.document_content(&caller.tenant, &document).await?;
+    // Deleted between the two looks.
+    let content = content.ok_or_else(|| ApiError::no(Thing::Document, document.id.as_str()))?;
+    Ok(download.answer(content))
+}
+
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    path: path::One,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
+    let caller = api.caller(&headers, Scope::Chat)?;
+    let name = path::name(path, Thing::Document)?;
+    let id = name.parse().map_err(|_| ApiError::no(Thing::Document, &name))?;
+    let key = submission_key(&headers, &format!("DELETE /api/v1/documents/{id}"), b"")?;
+    if api.engine.delete_document(&caller.tenant, &id, key).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ApiError::no(Thing::Document, &name))
+    }
+}
+
+impl Api {
+    async fn document(&self, tenant: &TenantId, path: path::One) -> Result<Document, ApiError> {
+        let name = path::name(path, Thing::Document)?;
+        let document = match name.parse() {
+            Ok(id) => self.engine.document(tenant, &id).await?,
+            Err(_) => None,
+        };
+        document.ok_or_else(|| ApiError::no(Thing::Document, &name))
+    }
+}

@@ -1,0 +1,300 @@
+//! Errors, as the API tells them: a status and `{"detail":{"code":…,"message":…,"hint":…}}`. The one place that knows
+//! which error of the engine is told how.
+
+use axum::{
+    Json,
+    extract::{multipart::MultipartError, rejection::QueryRejection},
+    response::{IntoResponse, Response},
+};
+use everturn_core::{FormId, SessionId, submission::Refused};
+use everturn_documents::DocumentError;
+use everturn_engine::{DeleteError, ProfileError, ReadError, StopError, SubmitError, UpdateError, UploadError};
+use everturn_http::{AuthError, BodyError, KeyError};
+use everturn_store::StoreError;
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+
+use crate::code::Code;
+
+/// How long clients should wait before they try a busy or troubled server again, in seconds.
+const RETRY_AFTER: u32 = 2;
+
+/// Longest message, in bytes: it may quote what a client sent.
+const MAX_MESSAGE: usize = 4096;
+
+/// An answer that says no.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct ApiError {
+    #[serde(serialize_with = "code")]
+    code: Code,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    /// What is wrong with an answer to a form, each with its place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<String>,
+}
+
+fn code<S: serde::Serializer>(code: &Code, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(code.as_str())
+}
+
+/// What can be not there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Thing {
+    Session,
+    Message,
+    Agent,
+    Document,
+    Form,
+    Artifact,
+}
+
+impl Thing {
+    fn told(self) -> (Code, &'static str, &'static str) {
+        match self {
+            Self::Session => (Code::SessionNotFound, "session", "GET /api/v1/sessions lists yours"),
+            Self::Message => {
+                (Code::MessageNotFound, "message", "GET /api/v1/sessions/{session_id}/messages lists a session's")
+            }
+            Self::Agent => (Code::AgentNotFound, "agent", "GET /api/v1/agents lists them"),
+            Self::Document => (Code::DocumentNotFound, "document", "GET /api/v1/documents lists yours"),
+            Self::Form => (Code::FormNotFound, "form", "GET /api/v1/forms lists yours"),
+            Self::Artifact => (Code::ArtifactNotFound, "artifact", "GET /api/v1/artifacts lists yours"),
+        }
+    }
+}
+
+impl ApiError {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if message.len() > MAX_MESSAGE {
+            message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+            message.push('…');
+        }
+        Self { code, message, hint: None, problems: Vec::new() }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Something about the request is not as it must be.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Code::ValidationFailed, message)
+    }
+
+    /// The caller has no such thing.
+    pub(crate) fn no(thing: Thing, id: &str) -> Self {
+        let (code, noun, hint) = thing.told();
+        let shown: String = id.chars().take(128).collect();
+        Self::new(code, format!("there is no {noun} {shown:?}")).hint(hint)
+    }
+
+    /// How an error met while submitting to a session is told.
+    pub(crate) fn submit(error: SubmitError, session: Option<&SessionId>) -> Self {
+        let text = error.to_string();
+        match error {
+            SubmitError::NotFound => Self::no(Thing::Session, session.map_or("", SessionId::as_str)),
+            SubmitError::UnknownAgent { .. } => Self::new(Code::AgentNotFound, text),
+            SubmitError::Refused(refused) => Self::refused(&refused),
+            SubmitError::Update(UpdateError::Seal(error)) => Self::internal(&error),
+            SubmitError::Update(
+                UpdateError::UnknownTool { .. }
+                | UpdateError::DuplicateTool(_)
+                | UpdateError::NoClientTools(_)
+                | UpdateError::TooManyClientTools { .. }
+                | UpdateError::ToolName(_)
+                | UpdateError::Schema { .. }
+                | UpdateError::UnknownOption { .. }
+                | UpdateError::NotAChoice { .. }
+                | UpdateError::OptionTooLong { .. },
+            ) => Self::invalid(text),
+            SubmitError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
+            SubmitError::QueueFull { .. } => Self::new(Code::SessionQueueFull, text),
+            SubmitError::FormClosed { form } => Self::form_closed(&form),
+            SubmitError::FormInvalid { problems, .. } => {
+                let hint = "the form stays open; its payload.schema says what it asks for";
+                Self { problems, ..Self::new(Code::FormAnswerInvalid, text).hint(hint) }
+            }
+            SubmitError::UnknownDocument { id } => Self::no(Thing::Document, &id),
+            SubmitError::Stop(error) => (*error).into(),
+            SubmitError::Overloaded { .. } => Self::new(Code::Overloaded, text),
+            SubmitError::ShuttingDown => Self::new(Code::ShuttingDown, text),
+            SubmitError::Store(error) => error.into(),
+            SubmitError::Read(error) => error.into(),
+            SubmitError::Rejected(_) | SubmitError::Crashed => Self::internal(&error),
+        }
+    }
+
+    fn refused(refused: &Refused) -> Self {
+        match refused {
+            Refused::Busy => Self::new(Code::SessionBusy, refused.to_string())
+                .hint("send on_busy \"enqueue\" to have it wait, or \"interrupt\" to end the turn under way"),
+            // Messages are never empty here: it was an answer, and nothing waits for it.
+            Refused::Empty => Self::new(Code::FormClosed, "this session waits for no form")
+                .hint("to begin a turn, send a message instead of form_answer"),
+            Refused::AlreadyAnswered(_) | Refused::UnknownCall(_) => Self::new(Code::FormClosed, refused.to_string()),
+            Refused::AnsweredTwice(_)
+            | Refused::ResultForServerTool { .. }
+            | Refused::AnswerForTimer { .. }
+            | Refused::PermissionForClientTool { .. }
+            | Refused::Missing(_) => Self::new(Code::Conflict, refused.to_string()),
+        }
+    }
+
+    fn form_closed(form: &FormId) -> Self {
+        let message = format!(
+            "the form {form} is not open in this session: it was answered before, has expired, or its turn was ended"
+        );
+        Self::new(Code::FormClosed, message).hint("GET /api/v1/forms?status=open lists those that are")
+    }
+
+    /// How an error met while deleting a session is told.
+    pub(crate) fn delete(error: DeleteError, session: &SessionId) -> Self {
+        let text = error.to_string();
+        match error {
+            DeleteError::NotFound => Self::no(Thing::Session, session.as_str()),
+            DeleteError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
+            DeleteError::Store(error) => error.into(),
+        }
+    }
+
+    pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
+        tracing::error!(%error, "a request met a fault");
+        let message = "the server met a fault; its log has the details under this answer's X-Request-Id";
+        Self::new(Code::Internal, message)
+    }
+}
+
+impl From<StopError> for ApiError {
+    fn from(error: StopError) -> Self {
+        let text = error.to_string();
+        match error {
+            StopError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
+            StopError::Busy => Self::new(Code::Overloaded, text),
+            StopError::Store(error) => error.into(),
+            StopError::Read(error) => error.into(),
+            StopError::Rejected(_) | StopError::Crashed => Self::internal(&error),
+        }
+    }
+}
+
+impl From<UploadError> for ApiError {
+    fn from(error: UploadError) -> Self {
+        let text = error.to_string();
+        match error {
+            UploadError::Document(error) => {
+                let code = match error {
+                    DocumentError::Unsupported { .. } => Code::DocumentFormatUnsupported,
+                    DocumentError::TooLarge { .. } => Code::DocumentSizeExceeded,
+                    DocumentError::PasswordProtected => Code::DocumentPasswordProtected,
+                    DocumentError::Unreadable { .. } | DocumentError::Empty => Code::DocumentUnreadable,
+                };
+                Self::new(code, text)
+            }
+            UploadError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
+            UploadError::Gone => Self::new(Code::DocumentNotFound, text),
+            UploadError::Store(error) => error.into(),
+            UploadError::Rejected(_) | UploadError::Crashed => Self::internal(&error),
+        }
+    }
+}
+
+impl From<ProfileError> for ApiError {
+    fn from(error: ProfileError) -> Self {
+        let text = error.to_string();
+        match error {
+            ProfileError::NotFound { id } => Self::no(Thing::Agent, &id),
+            ProfileError::Exists { .. } => Self::new(Code::AgentExists, text),
+            ProfileError::Configured { .. } => Self::new(Code::AgentReadOnly, text),
+            ProfileError::Invalid { .. } => Self::invalid(text),
+            ProfileError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
+            ProfileError::Conflict { .. } => Self::new(Code::Conflict, text),
+            ProfileError::Store(error) => error.into(),
+            ProfileError::Rejected(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) | StoreError::Closed => {
+                tracing::warn!(%error, "the store cannot serve a request");
+                Self::new(Code::StoreUnavailable, format!("{error}; nothing was changed, try again later"))
+            }
+            StoreError::Corrupt(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<ReadError> for ApiError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Store(error) => error.into(),
+            ReadError::Corrupt(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<AuthError> for ApiError {
+    fn from(error: AuthError) -> Self {
+        let code = match error {
+            AuthError::Missing => Code::AuthHeaderMissing,
+            AuthError::Invalid => Code::AuthTokenInvalid,
+            AuthError::Scope { .. } | AuthError::Host => Code::AuthPermissionDenied,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<KeyError> for ApiError {
+    fn from(error: KeyError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl From<BodyError> for ApiError {
+    fn from(error: BodyError) -> Self {
+        let code = match error {
+            BodyError::NotJson(_) => Code::MediaTypeUnsupported,
+            BodyError::TooLong { .. } => Code::BodyTooLarge,
+            BodyError::TooSlow => Code::BodyTooSlow,
+            BodyError::TooDeep { .. } | BodyError::Malformed(_) => Code::ValidationFailed,
+            BodyError::Cut => Code::BodyIncomplete,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<MultipartError> for ApiError {
+    fn from(error: MultipartError) -> Self {
+        match error.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                Self::new(Code::BodyTooLarge, "the body has much more in it than a file; send the field \"file\" alone")
+            }
+            _ => Self::invalid(format!("the body is not valid multipart/form-data: {}", error.body_text())),
+        }
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(error: QueryRejection) -> Self {
+        Self::invalid(error.body_text())
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = self.code.status();
+        let mut response = (status, Json(serde_json::json!({ "detail": self }))).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER.into());
+        }
+        response
+    }
+}

@@ -1,0 +1,52 @@
+//! `/sessions/{id}/messages`: the turns of a session.
+
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+    response::{IntoResponse, Response},
+};
+use everturn_http::Scope;
+use http::HeaderMap;
+use serde::Serialize;
+
+use crate::{
+    error::{ApiError, Thing},
+    paging::{List, ListQuery, Page},
+    path,
+    routes::Api,
+    turn_out::TurnOut,
+};
+
+#[derive(Serialize)]
+struct Messages<'a> {
+    messages: Vec<TurnOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+pub(crate) async fn list(
+    State(api): State<Api>,
+    path: path::One,
+    headers: HeaderMap,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Read)?;
+    let session = path::session(path)?;
+    let page = Page::new(List::Messages, &query?.0)?;
+    let mut turns = api.engine.turns_below(&caller.tenant, &session, page.below, page.wanted()).await?;
+    // A session that was never spoken in has no turns either.
+    if turns.is_empty() && api.engine.session(&caller.tenant, &session).await?.is_none() {
+        return Err(ApiError::no(Thing::Session, session.as_str()));
+    }
+    let next_cursor = page.cut(&mut turns, |turn| turn.ordinal);
+    let messages = turns.iter().map(TurnOut::from).collect();
+    Ok(Json(Messages { messages, next_cursor }).into_response())
+}
+
+pub(crate) async fn show(State(api): State<Api>, path: path::Two, headers: HeaderMap) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Read)?;
+    let (session, turn) = path::turn(path)?;
+    let found = api.engine.turn(&caller.tenant, &session, &turn).await?;
+    let found = found.ok_or_else(|| ApiError::no(Thing::Message, turn.as_str()))?;
+    Ok(Json(TurnOut::from(&found)).into_response())
+}

@@ -1,0 +1,351 @@
+//! The API's view of the log.
+
+use bytes::Bytes;
+use everturn_core::{
+    ArtifactRef, ArtifactStarted, CancelReason, CorruptSegment, Event, FailureCode, FormOpened, Json, Kind, Outcome,
+    RawEvent, TurnEnded, Wake,
+};
+use everturn_engine::{Cursor, Flow, Frames, Projection, TurnView, write_cursor, write_json};
+use serde::Serialize;
+
+use crate::{links::artifact_url, time::rfc3339};
+
+static NATIVE: Native = Native;
+
+/// The API's views of a turn.
+pub fn projections() -> [&'static dyn Projection; 1] {
+    [&NATIVE]
+}
+
+struct Native;
+
+/// How much of a tool's result `tool_completed` shows, in bytes.
+const SHOWN_RESULT: usize = 2000;
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Frame<'a> {
+    Start {
+        session_id: &'a str,
+        message_id: &'a str,
+        agent_id: &'a str,
+    },
+    ToolStarted {
+        tool_call_id: &'a str,
+        tool_name: &'a str,
+        label: &'a str,
+        iteration: u32,
+    },
+    ToolCompleted {
+        tool_call_id: &'a str,
+        tool_name: &'a str,
+        success: bool,
+        message: &'a str,
+        duration_ms: u64,
+    },
+    ArtifactStart {
+        artifact_id: &'a str,
+        artifact_type: &'a str,
+        title: &'a str,
+    },
+    ArtifactUpdate {
+        artifact_id: &'a str,
+        version: u32,
+        title: &'a str,
+    },
+    ArtifactDelta {
+        artifact_id: &'a str,
+        content_chunk: &'a str,
+        chunk_index: u32,
+    },
+    ArtifactComplete {
+        artifact_id: &'a str,
+        version: u32,
+        content_type: &'a str,
+        download_url: String,
+    },
+    FormRequest {
+        form_id: &'a str,
+        form_kind: &'a str,
+        payload: Payload<'a>,
+    },
+    Paused {
+        wake: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        wake_at: Option<String>,
+    },
+    RetryNotification {
+        attempt: u32,
+        reason: &'a str,
+    },
+    Compacted {
+        dropped_events: u32,
+    },
+    Complete {
+        session_id: &'a str,
+        message_id: &'a str,
+        final_response: &'a str,
+        total_input_tokens: u64,
+        total_output_tokens: u64,
+        artifacts: Vec<ArtifactOut<'a>>,
+    },
+    Error {
+        error: &'a str,
+        code: &'a str,
+        message: &'a str,
+        retryable: bool,
+        user_message: &'static str,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        partial_response: &'a str,
+        total_input_tokens: u64,
+        total_output_tokens: u64,
+    },
+    Cancelled {
+        reason: &'static str,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        partial_response: &'a str,
+        total_input_tokens: u64,
+        total_output_tokens: u64,
+    },
+}
+
+#[derive(Serialize)]
+struct Payload<'a> {
+    title: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    schema: &'a Json,
+    tool_call_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ArtifactOut<'a> {
+    artifact_id: &'a str,
+    title: &'a str,
+    version: u32,
+    content_type: &'a str,
+    download_url: String,
+}
+
+impl<'a> From<&'a ArtifactRef> for ArtifactOut<'a> {
+    fn from(artifact: &'a ArtifactRef) -> Self {
+        let ArtifactRef { id, version, title, content_type } = artifact;
+        let download_url = artifact_url(id, *version);
+        Self { artifact_id: id.as_str(), title, version: *version, content_type, download_url }
+    }
+}
+
+impl Projection for Native {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn opening(&self) -> &'static [u8] {
+        b"retry: 1000\n\n"
+    }
+
+    fn heartbeat(&self, cursor: Cursor) -> Bytes {
+        let mut out = Vec::with_capacity(48);
+        out.extend_from_slice(b"id: ");
+        write_cursor(&mut out, cursor);
+        out.extend_from_slice(b"\ndata: {\"type\":\"heartbeat\"}\n\n");
+        out.into()
+    }
+
+    fn project(&self, view: &TurnView, event: &RawEvent<'_>, frames: &mut Frames<'_>) -> Result<Flow, CorruptSegment> {
+        // The path of every delta: no more than escaping.
+        match event.kind {
+            Kind::TEXT_DELTA => text(frames, "delta", event.text()?),
+            Kind::THINKING_DELTA => text(frames, "thinking", event.text()?),
+            Kind::ARTIFACT_DELTA => {
+                let piece = event.artifact_delta()?;
+                let (artifact_id, content_chunk, chunk_index) = (&piece.id, &piece.text, piece.index);
+                show(frames, &Frame::ArtifactDelta { artifact_id, content_chunk, chunk_index });
+            }
+            // Known from the step's end, or not shown at all.
+            Kind::STEP_STARTED | Kind::TOOL_CALLED | Kind::MODEL_CHANGED | Kind::HISTORY_COMPACTED | Kind::RESUMED => {}
+            _ => return decoded(view, &event.decode()?, frames),
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+/// What needs a look inside.
+fn decoded(view: &TurnView, event: &Event, frames: &mut Frames<'_>) -> Result<Flow, CorruptSegment> {
+    match event {
+        Event::TurnStarted(started) => {
+            let (session_id, message_id) = (view.session.as_str(), view.turn.as_str());
+            show(frames, &Frame::Start { session_id, message_id, agent_id: &started.agent });
+        }
+        // Where retention has dropped the deltas, the answer is shown in one piece.
+        Event::StepFinished(finished) if finished.deltas_dropped => {
+            let answer = finished.content.text();
+            if !answer.is_empty() {
+                text(frames, "delta", &answer);
+            }
+        }
+        Event::StepRestarted { reason, attempt, .. } => {
+            show(frames, &Frame::RetryNotification { attempt: (*attempt).max(1), reason });
+        }
+        Event::ToolIntended { call_id, tool, label, step, .. } => {
+            let tool_call_id = call_id.as_str();
+            show(frames, &Frame::ToolStarted { tool_call_id, tool_name: tool, label, iteration: *step });
+        }
+        Event::ToolFinished { call_id, tool, content, is_error, duration_ms } => {
+            let (tool_call_id, result) = (call_id.as_str(), content.text());
+            let message = &result[..result.floor_char_boundary(SHOWN_RESULT)];
+            let (success, duration_ms) = (!is_error, *duration_ms);
+            show(frames, &Frame::ToolCompleted { tool_call_id, tool_name: tool, success, message, duration_ms });
+        }
+        Event::ArtifactStarted(started) => artifact_started(frames, started),
+        Event::ArtifactFinished(ArtifactRef { id, version, content_type, .. }) => {
+            let (artifact_id, version, download_url) = (id.as_str(), *version, artifact_url(id, *version));
+            show(frames, &Frame::ArtifactComplete { artifact_id, version, content_type, download_url });
+        }
+        Event::FormOpened(form) => form_request(frames, form),
+        Event::Waiting(wait) => {
+            show(frames, &Frame::Paused { wake: wake(wait.wake()), wake_at: wait.wake_at.map(rfc3339) });
+            return Ok(Flow::Pause);
+        }
+        Event::Dropped { count } => show(frames, &Frame::Compacted { dropped_events: *count }),
+        Event::TurnEnded(ended) => {
+            turn_ended(view, frames, ended);
+            return Ok(Flow::Close);
+        }
+        Event::TextDelta(_)
+        | Event::ThinkingDelta(_)
+        | Event::ArtifactDelta(_)
+        | Event::StepStarted { .. }
+        | Event::StepFinished(_)
+        | Event::ToolCalled { .. }
+        | Event::ModelChanged { .. }
+        | Event::TimerSet { .. }
+        | Event::Resumed { .. }
+        | Event::HistoryCompacted(_)
+        | Event::Unknown { .. } => {}
+    }
+    Ok(Flow::Continue)
+}
+
+fn show(frames: &mut Frames<'_>, frame: &Frame<'_>) {
+    frames.unnamed(|out| write_json(out, frame));
+}
+
+fn text(frames: &mut Frames<'_>, kind: &str, content: &str) {
+    frames.unnamed(|out| {
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(kind.as_bytes());
+        out.extend_from_slice(b"\",\"content\":");
+        write_json(out, content);
+        out.push(b'}');
+    });
+}
+
+fn artifact_started(frames: &mut Frames<'_>, started: &ArtifactStarted) {
+    let ArtifactStarted { id, version, artifact_type, title } = started;
+    let artifact_id = id.as_str();
+    match version {
+        0 | 1 => show(frames, &Frame::ArtifactStart { artifact_id, artifact_type, title }),
+        _ => show(frames, &Frame::ArtifactUpdate { artifact_id, version: *version, title }),
+    }
+}
+
+fn form_request(frames: &mut Frames<'_>, form: &FormOpened) {
+    let payload = Payload {
+        title: &form.title,
+        description: form.description.as_deref(),
+        schema: &form.schema,
+        tool_call_id: form.call_id.as_str(),
+        expires_at: form.expires_at.map(rfc3339),
+    };
+    show(frames, &Frame::FormRequest { form_id: form.form_id.as_str(), form_kind: form.kind.as_str(), payload });
+}
+
+/// The word for what a turn waits for.
+pub(crate) fn wake(wake: Wake) -> &'static str {
+    match wake {
+        Wake::Form => "form",
+        Wake::ClientTools => "client_tools",
+        Wake::Timer => "timer",
+        Wake::RateLimit => "rate_limit",
+    }
+}
+
+/// The word for why a turn was cancelled.
+pub(crate) fn reason(reason: CancelReason) -> &'static str {
+    match reason {
+        CancelReason::UserStop => "user_stop",
+        CancelReason::Timeout => "timeout",
+        CancelReason::Superseded => "superseded",
+        CancelReason::SessionDeleted => "session_deleted",
+    }
+}
+
+/// A turn that failed, in the API's words: code, message, and whether the same turn may succeed later.
+pub(crate) fn failure(outcome: &Outcome) -> Option<(&'static str, &str, bool)> {
+    match outcome {
+        Outcome::Completed | Outcome::Cancelled { .. } => None,
+        Outcome::MaxTokens => {
+            let message =
+                "the answer, or the conversation, has reached the limit of tokens; what there is of it is kept";
+            Some(("CONTEXT_OVERFLOW", message, false))
+        }
+        Outcome::Refused => Some(("REFUSED", "the model or its provider declined to answer", false)),
+        Outcome::Failed { code, message, retryable } => Some((code.as_str(), message, *retryable)),
+    }
+}
+
+/// What a person who knows nothing of the server may be told.
+fn user_message(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed | Outcome::Cancelled { .. } => "",
+        Outcome::MaxTokens => "The answer became too long and was cut off.",
+        Outcome::Refused => "The assistant declined to answer this.",
+        Outcome::Failed { code, .. } => match code {
+            FailureCode::LlmProviderUnavailable | FailureCode::LlmRequestTimeout => {
+                "The assistant cannot be reached at the moment. Please try again later."
+            }
+            FailureCode::LlmRateLimited => "The assistant is very busy at the moment. Please try again later.",
+            FailureCode::StepLimit => "The assistant stopped after many steps. Send a message to let it go on.",
+            FailureCode::LlmProviderError | FailureCode::Internal => "Something went wrong. Please try again.",
+        },
+    }
+}
+
+fn turn_ended(view: &TurnView, frames: &mut Frames<'_>, ended: &TurnEnded) {
+    let TurnEnded { outcome, usage, response, artifacts } = ended;
+    let (total_input_tokens, total_output_tokens) = (usage.input, usage.output);
+    if let Some((code, message, retryable)) = failure(outcome) {
+        return show(
+            frames,
+            &Frame::Error {
+                error: code,
+                code,
+                message,
+                retryable,
+                user_message: user_message(outcome),
+                partial_response: response,
+                total_input_tokens,
+                total_output_tokens,
+            },
+        );
+    }
+    if let Outcome::Cancelled { reason: why } = outcome {
+        let (reason, partial_response) = (reason(*why), response.as_str());
+        let frame = Frame::Cancelled { reason, partial_response, total_input_tokens, total_output_tokens };
+        return show(frames, &frame);
+    }
+    show(
+        frames,
+        &Frame::Complete {
+            session_id: view.session.as_str(),
+            message_id: view.turn.as_str(),
+            final_response: response,
+            total_input_tokens,
+            total_output_tokens,
+            artifacts: artifacts.iter().map(ArtifactOut::from).collect(),
+        },
+    );
+}

@@ -1,0 +1,77 @@
+//! `POST …/token`: a token that opens the stream of one turn, for readers that cannot send a key.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    body::{Body, HttpBody as _},
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use everturn_http::{Scope, parse_json, read_body};
+use http::{HeaderMap, StatusCode, header};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    error::{ApiError, Thing},
+    object::Object,
+    path,
+    routes::Api,
+    time::rfc3339,
+};
+
+/// How long a token opens its stream, unless the client says so, in seconds.
+const DEFAULT_LIFETIME: u64 = 15 * 60;
+/// The longest time, in seconds.
+const MAX_LIFETIME: u64 = 60 * 60;
+
+#[derive(Default, Deserialize)]
+struct TokenIn {
+    ttl_seconds: Option<u64>,
+}
+
+impl TokenIn {
+    fn lifetime(&self) -> Result<Duration, ApiError> {
+        let seconds = self.ttl_seconds.unwrap_or(DEFAULT_LIFETIME);
+        if !(1..=MAX_LIFETIME).contains(&seconds) {
+            return Err(ApiError::invalid(format!("ttl_seconds must be from 1 to {MAX_LIFETIME}")));
+        }
+        Ok(Duration::from_secs(seconds))
+    }
+}
+
+pub(crate) async fn create(
+    State(api): State<Api>,
+    path: path::Two,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Chat)?;
+    let (session, turn) = path::turn(path)?;
+    let request = if body.is_end_stream() {
+        TokenIn::default()
+    } else {
+        let body = read_body(&headers, body, api.limits).await?;
+        let Object(request) = parse_json(&body, api.limits)?;
+        request
+    };
+    let made = api.engine.stream_token(&caller.tenant, &session, &turn, request.lifetime()?).await?;
+    let (token, expires_at) = made.ok_or_else(|| ApiError::no(Thing::Message, turn.as_str()))?;
+    let body = json!({ "token": token, "expires_at": rfc3339(expires_at) });
+    Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(body)).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_live_for_a_while() {
+        let lifetime = |ttl_seconds| TokenIn { ttl_seconds }.lifetime();
+        assert_eq!(lifetime(None), Ok(Duration::from_secs(900)));
+        assert_eq!(lifetime(Some(3600)), Ok(Duration::from_secs(3600)));
+        assert!(lifetime(Some(0)).is_err());
+        assert!(lifetime(Some(3601)).is_err());
+    }
+}

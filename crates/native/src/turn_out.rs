@@ -1,0 +1,182 @@
+//! A turn as clients see it: one entry for what was asked and all that came of it.
+
+use everturn_core::{Block, CallId, Content, FormId, Json, Message, Outcome, WaitingFor};
+use everturn_store::{TurnRecord, TurnStatus};
+use serde::Serialize;
+
+use crate::{
+    projection::{failure, reason, wake},
+    time::rfc3339,
+};
+
+/// A turn.
+#[derive(Serialize)]
+pub(crate) struct TurnOut<'a> {
+    message_id: &'a str,
+    status: &'static str,
+    #[serde(flatten)]
+    wait: Option<WaitOut>,
+    input: String,
+    document_ids: Vec<&'a str>,
+    response: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    total_input_tokens: u64,
+    total_output_tokens: u64,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    messages: Vec<MessageOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct ErrorOut<'a> {
+    code: &'a str,
+    message: &'a str,
+}
+
+/// What a waiting turn waits for.
+#[derive(Serialize)]
+pub(crate) struct WaitOut {
+    wake: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wake_at: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    form_ids: Vec<FormId>,
+}
+
+impl WaitOut {
+    /// `None` unless the turn waits.
+    pub(crate) fn of(status: &TurnStatus) -> Option<Self> {
+        let TurnStatus::Waiting(wait) = status else { return None };
+        let asks = |waiting_for| matches!(waiting_for, WaitingFor::Form | WaitingFor::Permission);
+        let forms = wait.calls.iter().filter(|call| asks(call.waiting_for)).map(|call| FormId::of_call(&call.id));
+        Some(Self { wake: wake(wait.wake()), wake_at: wait.wake_at.map(rfc3339), form_ids: forms.collect() })
+    }
+}
+
+/// The word for where a turn stands.
+pub(crate) fn status_word(status: &TurnStatus) -> &'static str {
+    match status {
+        TurnStatus::Queued => "queued",
+        TurnStatus::Running => "running",
+        TurnStatus::Waiting(_) => "waiting",
+        TurnStatus::Ended(Outcome::Completed) => "completed",
+        TurnStatus::Ended(Outcome::Cancelled { .. }) => "cancelled",
+        TurnStatus::Ended(Outcome::MaxTokens | Outcome::Refused | Outcome::Failed { .. }) => "failed",
+    }
+}
+
+/// What the user said, in a turn's messages.
+pub(crate) fn said(messages: &[Message]) -> String {
+    question(messages).map(Content::text).unwrap_or_default()
+}
+
+/// The user's message: the last one, since a turn may begin with history that a client brought along.
+fn question(messages: &[Message]) -> Option<&Content> {
+    messages.iter().rev().find_map(|message| match message {
+        Message::User { content } => Some(content),
+        Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
+    })
+}
+
+/// The answer, or what there is of it: the same text as the stream's last event has.
+fn response(turn: &TurnRecord) -> Option<String> {
+    let own = turn.messages.iter().rev().take_while(|message| !matches!(message, Message::User { .. }));
+    let mut own = own.peekable();
+    // An empty answer leaves no message, and what was said before its tools is not the answer.
+    if turn.status == TurnStatus::Ended(Outcome::Completed) && !matches!(own.peek(), Some(Message::Assistant { .. })) {
+        return Some(String::new());
+    }
+    own.find_map(|message| match message {
+        Message::Assistant { content } => Some(content.text()),
+        Message::System { .. } | Message::User { .. } | Message::Tool { .. } => None,
+    })
+}
+
+fn documents(content: &Content) -> Vec<&str> {
+    let ids = content.blocks().iter().filter_map(|block| match block {
+        Block::Document { id, .. } => Some(id.as_str()),
+        Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } => None,
+    });
+    ids.collect()
+}
+
+impl<'a> From<&'a TurnRecord> for TurnOut<'a> {
+    fn from(turn: &'a TurnRecord) -> Self {
+        let (error, reason) = match &turn.status {
+            TurnStatus::Ended(Outcome::Cancelled { reason: why }) => (None, Some(reason(*why))),
+            TurnStatus::Ended(outcome) => (failure(outcome).map(|(code, message, _)| ErrorOut { code, message }), None),
+            TurnStatus::Queued | TurnStatus::Running | TurnStatus::Waiting(_) => (None, None),
+        };
+        Self {
+            message_id: turn.id.as_str(),
+            status: status_word(&turn.status),
+            wait: WaitOut::of(&turn.status),
+            input: said(&turn.messages),
+            document_ids: question(&turn.messages).map(documents).unwrap_or_default(),
+            response: response(turn),
+            error,
+            reason,
+            total_input_tokens: turn.usage.input,
+            total_output_tokens: turn.usage.output,
+            created_at: rfc3339(turn.created_at),
+            ended_at: turn.rested_at.filter(|_| turn.status.is_ended()).map(rfc3339),
+            messages: turn.messages.iter().map(MessageOut::from).collect(),
+        }
+    }
+}
+
+/// A message within a turn.
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum MessageOut<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: String,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        document_ids: Vec<&'a str>,
+    },
+    Assistant {
+        content: String,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ToolCallOut<'a>>,
+    },
+    Tool {
+        tool_call_id: &'a CallId,
+        success: bool,
+        content: String,
+    },
+}
+
+#[derive(Serialize)]
+struct ToolCallOut<'a> {
+    tool_call_id: &'a CallId,
+    tool_name: &'a str,
+    input: &'a Json,
+}
+
+impl<'a> From<&'a Message> for MessageOut<'a> {
+    fn from(message: &'a Message) -> Self {
+        match message {
+            Message::System { content } => Self::System { content },
+            Message::User { content } => Self::User { content: content.text(), document_ids: documents(content) },
+            Message::Assistant { content } => {
+                let calls = message.tool_uses();
+                let call = |call: &'a everturn_core::ToolUse| ToolCallOut {
+                    tool_call_id: &call.id,
+                    tool_name: &call.name,
+                    input: &call.input,
+                };
+                Self::Assistant { content: content.text(), tool_calls: calls.map(call).collect() }
+            }
+            Message::Tool { call_id, content, is_error } => {
+                Self::Tool { tool_call_id: call_id, success: !is_error, content: content.text() }
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `POST /documents`: takes a document.
+//!
+//! It is read as it comes, and no further than documents may be long. Only a few are taken at once, since each is held in
+//! memory until it is kept; who comes then waits.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    extract::{
+        Multipart, State,
+        multipart::{Field, MultipartRejection},
+    },
+    response::{IntoResponse, Response},
+};
+use bytes::{Bytes, BytesMut};
+use everturn_engine::SubmissionKey;
+use everturn_http::{IDEMPOTENCY_KEY, Scope, submission_key};
+use http::{HeaderMap, StatusCode};
+use tokio::time::timeout;
+
+use crate::{code::Code, documents::DocumentOut, error::ApiError, routes::Api};
+
+/// How much of a body may be something else than the file, in bytes.
+pub(crate) const AROUND_THE_FILE: usize = 1024 * 1024;
+/// How long an upload waits until others are done.
+const QUEUE_PATIENCE: Duration = Duration::from_secs(30);
+/// How long an upload may take.
+const UPLOAD_PATIENCE: Duration = Duration::from_secs(5 * 60);
+/// How long a client may send nothing.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// A file as it was sent.
+struct Upload {
+    name: String,
+    content: Bytes,
+}
+
+pub(crate) async fn upload(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    form: Result<Multipart, MultipartRejection>,
+) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Chat)?;
+    let form = form.map_err(|error| {
+        ApiError::new(Code::MediaTypeUnsupported, error.body_text())
+            .hint("send the document as the field \"file\" of multipart/form-data")
+    })?;
+    let slot = timeout(QUEUE_PATIENCE, api.uploads.acquire()).await.ok().and_then(Result::ok);
+    let Some(_slot) = slot else {
+        let message = "too many documents are being uploaded at the moment; try again later";
+        return Err(ApiError::new(Code::Overloaded, message));
+    };
+    let Upload { name, content } = match timeout(UPLOAD_PATIENCE, read(form, api.document_bytes)).await {
+        Ok(read) => read?,
+        Err(_elapsed) => return Err(too_slow(UPLOAD_PATIENCE)),
+    };
+    let key = key(headers, name.clone(), content.clone()).await?;
+    let document = Box::pin(api.engine.upload(&caller.tenant, &name, content, key)).await?;
+    Ok((StatusCode::CREATED, Json(DocumentOut::from(&document))).into_response())
+}
+
+/// Reads to the end of the form; all but the file is passed over.
+async fn read(mut form: Multipart, limit: usize) -> Result<Upload, ApiError> {
+    let mut upload = None;
+    while let Some(field) = form.next_field().await? {
+        if field.name() != Some("file") {
+            continue;
+        }
+        if upload.is_some() {
+            return Err(ApiError::invalid("there are two fields \"file\"; send one document at a time"));
+        }
+        let name = field.file_name().unwrap_or_default().to_owned();
+        upload = Some(Upload { name, content: read_file(field, limit).await? });
+    }
+    upload.ok_or_else(|| ApiError::invalid("the field \"file\" is missing; send the document in it"))
+}
+
+async fn read_file(mut field: Field<'_>, limit: usize) -> Result<Bytes, ApiError> {
+    let mut content = BytesMut::new();
+    loop {
+        let chunk = timeout(SILENCE, field.chunk()).await.map_err(|_elapsed| too_slow(SILENCE))??;
+        let Some(chunk) = chunk else { return Ok(content.freeze()) };
+        if content.len() + chunk.len() > limit {
+            return Err(ApiError::new(
+                Code::DocumentSizeExceeded,
+                format!("the document has more than {}, which is the limit", in_words(limit)),
+            )
+            .hint("split it, or leave out what is not needed"));
+        }
+        content.extend_from_slice(&chunk);
+    }
+}
+
+/// The key covers the file alone: the rest of the body differs each time that a client sends it.
+async fn key(headers: HeaderMap, name: String, content: Bytes) -> Result<Option<SubmissionKey>, ApiError> {
+    if !headers.contains_key(IDEMPOTENCY_KEY) {
+        return Ok(None);
+    }
+    // A long document takes a moment, which others need not wait for.
+    let digest = move || submission_key(&headers, &format!("POST /api/v1/documents {name}"), &content);
+    let key = tokio::task::spawn_blocking(digest).await.map_err(|error| ApiError::internal(&error))?;
+    Ok(key?)
+}
+
+fn too_slow(patience: Duration) -> ApiError {
+    let seconds = patience.as_secs();
+    ApiError::new(
+        Code::BodyTooSlow,
+        format!("the document did not arrive: {seconds} s have passed, which is the limit"),
+    )
+}
+
+/// A number of bytes as people say it.
+fn in_words(bytes: usize) -> String {
+    const UNITS: [(usize, &str); 2] = [(1_000_000, "MB"), (1_000, "kB")];
+    let unit = UNITS.iter().find(|(size, _)| bytes >= *size && bytes.is_multiple_of(*size));
+    match unit {
+        Some((size, name)) => format!("{} {name}", bytes / size),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_told_in_words() {
+        assert_eq!(in_words(50_000_000), "50 MB");
+        assert_eq!(in_words(2_500_000), "2500 kB");
+        assert_eq!(in_words(1_048_576), "1048576 bytes");
+        assert_eq!(in_words(10), "10 bytes");
+    }
+}

@@ -1,0 +1,99 @@
+//! Commands about sessions as a whole, and about what has grown old.
+
+use everturn_core::{Timestamp, TurnId};
+use rusqlite::params;
+
+use super::{Batch, Judged, follows};
+use crate::{
+    DeleteSession, NewSession, Receipt, Refusal, ReplaceLog,
+    sqlite::{fault::corrupt, log},
+};
+
+impl Batch<'_, '_> {
+    pub(super) fn create_session(&mut self, new: &NewSession) -> Judged {
+        let tenant = self.tenant(&new.tenant)?;
+        let created = Receipt { epoch: 0, version: 1 };
+        if let Some(session) = self.session(tenant, &new.id)? {
+            let unchanged = session.version > 1 || self.config(session.id)? == new.config;
+            let same = !session.opened_by_turn && session.created_at == new.at && unchanged;
+            return if same { Ok(created) } else { Err(Refusal::Exists.into()) };
+        }
+        if self.is_deleted(tenant, &new.id)? {
+            return Err(Refusal::Exists.into());
+        }
+        self.insert_session(&new.tenant, &new.id, &new.config, new.at, 0)?;
+        Ok(created)
+    }
+
+    pub(super) fn delete_session(&mut self, delete: &DeleteSession) -> Judged {
+        let done = Receipt { epoch: 0, version: 0 };
+        let tenant = self.tenant(&delete.tenant)?;
+        let session = self.session(tenant, &delete.session)?;
+        if session.is_none() && self.is_deleted(tenant, &delete.session)? {
+            return Ok(done);
+        }
+        self.check_key(&delete.tenant, delete.key.as_ref(), delete.at)?;
+        let session = session.ok_or(Refusal::NotFound)?;
+
+        let turns: Vec<(i64, String)> = self
+            .connection
+            .prepare_cached("SELECT id, name FROM turns WHERE session = ?1")?
+            .query_map([session.id], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        for (id, turn) in turns {
+            let turn = TurnId::try_from(turn).map_err(corrupt)?;
+            let rows = self.staged.rows(&turn);
+            log::delete_rows(self.connection, &rows)?;
+            self.gone.rows.rows += rows.len();
+            self.gone.rows.bytes += rows.iter().map(|row| row.bytes).sum::<u64>();
+            log::delete_chunks(self.connection, id)?;
+            self.staged.stop(&turn);
+        }
+        for statement in [
+            "DELETE FROM turns WHERE session = ?1",
+            "DELETE FROM blobs WHERE record IN (SELECT id FROM records WHERE session = ?1)",
+            "DELETE FROM records WHERE session = ?1",
+            "DELETE FROM configs WHERE session = ?1",
+            "DELETE FROM sessions WHERE id = ?1",
+        ] {
+            self.connection.prepare_cached(statement)?.execute([session.id])?;
+        }
+        self.connection
+            .prepare_cached("INSERT INTO tombstones (tenant, name, at) VALUES (?1, ?2, ?3)")?
+            .execute(params![tenant, delete.session.as_str(), delete.at.millis()])?;
+        self.keep_key(&delete.tenant, delete.key.as_ref(), delete.at)?;
+        self.gone.from_log = true;
+        self.gone.from_pages = true;
+        Ok(done)
+    }
+
+    pub(super) fn forget_deleted(&mut self, before: Timestamp) -> Judged {
+        self.connection.prepare_cached("DELETE FROM tombstones WHERE at < ?1")?.execute([before.millis()])?;
+        Ok(Receipt { epoch: 0, version: 0 })
+    }
+
+    pub(super) fn replace_log(&mut self, replace: &ReplaceLog) -> Judged {
+        let turn = self.turn(&replace.turn)?.ok_or(Refusal::NotFound)?;
+        if !turn.status.is_ended() || replace.level < turn.log_level {
+            return Err(Refusal::Changed.into());
+        }
+        let mut last = 0;
+        for segment in &replace.segments {
+            follows(last, segment).map_err(|_| Refusal::Gap { head: turn.head, first_seq: segment.first_seq() })?;
+            last += u64::from(segment.count());
+        }
+        if last != turn.head {
+            return Err(Refusal::Gap { head: turn.head, first_seq: last + 1 }.into());
+        }
+
+        log::delete_chunks(self.connection, turn.id)?;
+        log::write_chunks(self.connection, turn.id, &replace.segments)?;
+        self.connection
+            .prepare_cached("UPDATE turns SET log_level = ?2 WHERE id = ?1")?
+            .execute(params![turn.id, replace.level])?;
+        // What the turn had in `log` before it rested lies there dead.
+        self.gone.from_log = true;
+        self.gone.from_pages = true;
+        Ok(Receipt { epoch: turn.epoch, version: 0 })
+    }
+}
