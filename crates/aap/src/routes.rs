@@ -17,7 +17,9 @@ use everturn_core::{
     submission::{OnBusy, Submission},
 };
 use everturn_engine::{Agent, Engine, SessionUpdate, Started, SubmissionKey, Submit, SubmitError, Target};
-use everturn_http::{BodyLimits, Caller, Keys, Scope, event_stream, identify, parse_json, read_body, submission_key};
+use everturn_http::{
+    BodyLimits, Caller, Keys, Object, Scope, event_stream, identify, parse_json, read_body, submission_key,
+};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
@@ -30,7 +32,7 @@ use crate::{
     projection,
     request::{self, Mode},
     session::{SessionOut, Wanted},
-    wire::{CreateIn, Object, TurnIn},
+    wire::{CreateIn, TurnIn},
 };
 
 /// How many sessions a page has.
@@ -153,10 +155,8 @@ async fn show(
     let declared = agent.as_ref().map(|agent| agent.capabilities).unwrap_or_default();
     let wanted = Wanted::new(query.history.as_deref(), declared)?;
     let history = if wanted.any() { aap.engine.history(&caller.tenant, &session).await? } else { Default::default() };
-    let enabled = agent.map_or_else(
-        || record.config.tools.clone(),
-        |agent| agent.enabled(&record.config, aap.engine.tools()),
-    );
+    let enabled =
+        agent.map_or_else(|| record.config.tools.clone(), |agent| agent.enabled(&record.config, aap.engine.tools()));
     Ok(Json(SessionOut::new(&record, &enabled, &history, wanted)).into_response())
 }
 

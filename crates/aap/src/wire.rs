@@ -7,5 +7,4 @@ mod out;
 
 pub(crate) use content::{BlockIn, ContentIn};
 pub(crate) use message::{AgentIn, CreateIn, MessageIn, ToolIn, TurnIn};
-pub(crate) use object::Object;
 pub(crate) use out::{BlockOut, ContentOut, MessageOut, StopReason, ToolOut, stop_reason};

@@ -26,6 +26,13 @@ pub(crate) struct Answer {
     pub(crate) turn: String,
 }
 
+/// Names a turn.
+#[derive(Clone)]
+pub(crate) struct Turn {
+    pub(crate) session: String,
+    pub(crate) turn: String,
+}
+
 impl Client {
     pub(crate) fn connect(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address)?;
@@ -44,6 +51,12 @@ impl Client {
         let body = put_body(text);
         self.send("PUT", "/session", &body)?;
         self.answer(Instant::now(), tell)
+    }
+
+    /// Begins a turn, or answers the form of one, without reading it. Gives the session and the turn.
+    pub(crate) fn spawn(&mut self, body: &serde_json::Value) -> anyhow::Result<Turn> {
+        let answer = self.request("POST", "/api/v1/sessions/stream", &body.to_string())?;
+        Ok(Turn { session: answer.session, turn: answer.turn })
     }
 
     /// Reads a turn from its first event.

@@ -4,7 +4,12 @@
 //! compared where seconds cannot. Run it with `cargo xtask bench`.
 
 mod client;
+mod fake_model;
+mod fan_out;
+mod idle_readers;
+mod paced_turns;
 mod plot;
+mod reader;
 mod report;
 mod rows;
 mod server;
@@ -21,7 +26,7 @@ fn main() -> anyhow::Result<()> {
         ["raw-sse", frames] => yardstick::serve_raw_sse(frames.parse()?),
         ["run", everturn, output] => {
             let everturn = PathBuf::from(everturn).canonicalize().context("there is no such binary")?;
-            let report = rows::run(&everturn)?;
+            let report = rows::run(&everturn, &[])?;
             print!("{}", report.table());
             let output = PathBuf::from(output);
             std::fs::create_dir_all(&output).context("failed to create the output folder")?;
@@ -30,6 +35,15 @@ fn main() -> anyhow::Result<()> {
             println!("\nwritten: {0}/latest.json and {0}/latest.svg", output.display());
             Ok(())
         }
-        _ => bail!("usage: everturn-bench run <everturn binary> <output folder>"),
+        // Some rows are no record of a run: they are shown and not kept.
+        ["rows", everturn, numbers @ ..] if !numbers.is_empty() => {
+            let everturn = PathBuf::from(everturn).canonicalize().context("there is no such binary")?;
+            print!("{}", rows::run(&everturn, numbers)?.table());
+            Ok(())
+        }
+        _ => bail!(
+            "usage: everturn-bench run <everturn binary> <output folder>\n       \
+             everturn-bench rows <everturn binary> <number>..."
+        ),
     }
 }

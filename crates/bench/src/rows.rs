@@ -11,8 +11,10 @@ use std::{
 
 use everturn_core::{SessionConfig, SessionId, TenantId, Timestamp};
 use everturn_store::{Command, Durability, NewSession, SqliteStore, Store as _};
+use tempfile::TempDir;
 
 use crate::{
+    fan_out, idle_readers, paced_turns,
     report::{Better, Figure, Report, Row},
     server::Server,
     yardstick::{median, raw_fsync, raw_sse},
@@ -23,34 +25,52 @@ const DELTAS: usize = 20_000;
 const REPLAYED: usize = 100_000;
 const SESSIONS: usize = 1_000_000;
 
-/// Measures everything.
-pub(crate) fn run(everturn: &Path) -> anyhow::Result<Report> {
-    // Beside the binary: on the disk that is used, not in memory.
-    let beside = everturn.parent().unwrap_or(Path::new("."));
-    let folder = tempfile::tempdir_in(beside)?;
+/// Measures the rows with these numbers, or all where none is named. Rows that share a server are measured together.
+pub(crate) fn run(everturn: &Path, only: &[&str]) -> anyhow::Result<Report> {
+    let wanted = |numbers: &[&str]| only.is_empty() || numbers.iter().any(|number| only.contains(number));
+    let folder = folder_beside(everturn)?;
     let mut report = Report::default();
     let fsync = raw_fsync(folder.path())?.as_secs_f64() * 1e3;
     report.yardsticks.push(Figure { name: "raw fsync, 4 KiB append, p50", value: fsync, unit: "ms" });
     let sse = raw_sse(DELTAS, 9)?;
     report.yardsticks.push(Figure { name: "raw SSE, bare hyper, frame by frame", value: sse, unit: "/s" });
 
-    let server = Server::start(everturn, folder.path())?;
-    let start_empty = server.started_in;
-    let idle = server.memory()? as f64 / MIB;
-    one_turn(&server, &mut report, sse)?;
-    many_turns(&server, &mut report)?;
-    first_event(&server, &mut report, folder.path())?;
-    replay(&server, &mut report)?;
-    slow_reader(&server, &mut report)?;
-    drop(server);
-    slow_readers_memory(everturn, &mut report)?;
-
-    starts(everturn, &mut report, start_empty)?;
-    memory(everturn, &mut report, idle)?;
+    if wanted(&["1", "2", "3", "4", "6", "9"]) {
+        let server = Server::start(everturn, folder.path())?;
+        one_turn(&server, &mut report, sse)?;
+        many_turns(&server, &mut report)?;
+        first_event(&server, &mut report, folder.path())?;
+        replay(&server, &mut report)?;
+        slow_reader(&server, &mut report)?;
+        drop(server);
+        slow_readers_memory(everturn, &mut report)?;
+    }
+    if wanted(&["5"]) {
+        paced_turns::measure(everturn, &mut report)?;
+    }
+    if wanted(&["7"]) {
+        idle_readers::measure(everturn, &mut report)?;
+    }
+    if wanted(&["8"]) {
+        fan_out::measure(everturn, &mut report)?;
+    }
+    if wanted(&["11"]) {
+        starts(everturn, &mut report)?;
+    }
+    if wanted(&["13"]) {
+        memory(everturn, &mut report)?;
+    }
+    report.rows.sort_by_key(|row| row.number.parse::<u32>().unwrap_or(u32::MAX));
     Ok(report)
 }
 
-fn progress(what: &str) {
+/// A folder beside the binary: on the disk that is used, not in memory.
+pub(crate) fn folder_beside(everturn: &Path) -> anyhow::Result<TempDir> {
+    Ok(tempfile::tempdir_in(everturn.parent().unwrap_or(Path::new(".")))?)
+}
+
+/// Says what is being done.
+pub(crate) fn progress(what: &str) {
     eprintln!("measuring: {what}");
 }
 
@@ -183,8 +203,7 @@ fn slow_readers_memory(everturn: &Path, report: &mut Report) -> anyhow::Result<(
     progress("memory of slow readers");
     const READERS: usize = 200;
     // A new server: one that has run long turns has memory to spare, in which readers would not show.
-    let beside = everturn.parent().unwrap_or(Path::new("."));
-    let folder = tempfile::tempdir_in(beside)?;
+    let folder = folder_beside(everturn)?;
     let server = &Server::start(everturn, folder.path())?;
     let turn = server.client()?.put(&format!("stream {REPLAYED}"))?;
     let (stop, before) = (Arc::new(AtomicBool::new(false)), server.memory()? as f64);
@@ -216,10 +235,10 @@ fn join(dawdling: Dawdling) -> anyhow::Result<()> {
     dawdling.join().unwrap_or_else(|_| anyhow::bail!("a slow reader crashed"))
 }
 
-fn starts(everturn: &Path, report: &mut Report, empty: Duration) -> anyhow::Result<()> {
+fn starts(everturn: &Path, report: &mut Report) -> anyhow::Result<()> {
     progress("start with an empty store, and with a million sessions");
-    let beside = everturn.parent().unwrap_or(Path::new("."));
-    let folder = tempfile::tempdir_in(beside)?;
+    let empty = Server::start(everturn, folder_beside(everturn)?.path())?.started_in;
+    let folder = folder_beside(everturn)?;
     fill(&folder.path().join("data/everturn.db"))?;
     let full = Server::start(everturn, folder.path())?.started_in;
     for (what, time, goal) in [
@@ -254,11 +273,11 @@ fn fill(path: &Path) -> anyhow::Result<()> {
     })
 }
 
-fn memory(everturn: &Path, report: &mut Report, idle: f64) -> anyhow::Result<()> {
+fn memory(everturn: &Path, report: &mut Report) -> anyhow::Result<()> {
     progress("memory after 10,000 turns");
-    let beside = everturn.parent().unwrap_or(Path::new("."));
-    let folder = tempfile::tempdir_in(beside)?;
+    let folder = folder_beside(everturn)?;
     let server = Server::start(everturn, folder.path())?;
+    let idle = server.memory()? as f64 / MIB;
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..20)
             .map(|_| {

@@ -1,8 +1,8 @@
 //! The server under test, as a process.
 
 use std::{
-    io::{BufRead as _, BufReader},
-    net::SocketAddr,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -23,6 +23,14 @@ kind = "demo"
 name = "load"
 model = "demo/load"
 context_window = 1000000000
+# A title is a model call of its own, and no part of the turns that are measured.
+titles = false
+
+[[agents]]
+name = "asking"
+model = "demo/load"
+tools = ["request_form"]
+titles = false
 "#;
 
 /// A running server. Ended when dropped.
@@ -36,8 +44,13 @@ pub(crate) struct Server {
 impl Server {
     /// Starts the server in a folder, with whatever is stored there.
     pub(crate) fn start(everturn: &Path, folder: &Path) -> anyhow::Result<Self> {
+        Self::start_with(everturn, folder, "")
+    }
+
+    /// As [`Self::start`], with more agents and providers than the usual ones.
+    pub(crate) fn start_with(everturn: &Path, folder: &Path, more: &str) -> anyhow::Result<Self> {
         let config = folder.join("everturn.toml");
-        std::fs::write(&config, CONFIG)?;
+        std::fs::write(&config, format!("{CONFIG}{more}"))?;
         let begun = Instant::now();
         let child = Command::new(everturn)
             .args(["serve", "--config", "everturn.toml", "--log-level", "warn"])
@@ -66,6 +79,16 @@ impl Server {
 
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         Client::connect(self.address)
+    }
+
+    /// How many readers the server has.
+    pub(crate) fn readers(&self) -> anyhow::Result<usize> {
+        let mut socket = TcpStream::connect(self.address)?;
+        write!(socket, "GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address)?;
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer)?;
+        let value = answer.lines().find_map(|line| line.strip_prefix("everturn_readers "));
+        Ok(value.context("the server does not tell how many readers it has")?.trim().parse()?)
     }
 
     /// CPU time used so far, user and system.

@@ -4,18 +4,21 @@ use std::{
     convert::Infallible,
     fs::File,
     io::Write as _,
+    net::{TcpListener, TcpStream},
     path::Path,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
+use anyhow::Context as _;
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::StreamBody;
 use hyper::{Response, body::Frame, service::service_fn};
 use hyper_util::{rt::TokioExecutor, rt::TokioIo, server::conn::auto};
+use tokio::io::AsyncReadExt as _;
 
-use crate::server::Server;
+use crate::{reader::runtime, server::Server};
 
 /// One frame, as long as those that the server sends for a delta of the load.
 fn frame(index: usize) -> Bytes {
@@ -78,8 +81,49 @@ pub(crate) fn raw_fsync(folder: &Path) -> anyhow::Result<Duration> {
     Ok(Duration::from_secs_f64(median(&mut times)))
 }
 
+/// CPU time of writing a frame to each of many readers, over and over, in microseconds for one write: what no server can
+/// do without.
+pub(crate) fn raw_fan_out(readers: usize, rounds: u32, every: Duration) -> anyhow::Result<f64> {
+    let runtime = runtime()?;
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut sockets = Vec::with_capacity(readers);
+    for _ in 0..readers {
+        let reader = TcpStream::connect(listener.local_addr()?)?;
+        reader.set_nonblocking(true)?;
+        runtime.spawn(async move {
+            let (mut reader, mut buffer) = (tokio::net::TcpStream::from_std(reader)?, [0; 2048]);
+            while reader.read(&mut buffer).await? > 0 {}
+            std::io::Result::Ok(())
+        });
+        let (socket, _) = listener.accept()?;
+        socket.set_nodelay(true)?;
+        sockets.push(socket);
+    }
+    let (begun, before, bytes) = (Instant::now(), thread_cpu()?, frame(1_000_000));
+    for round in 1..=rounds {
+        for socket in &mut sockets {
+            socket.write_all(&bytes)?;
+        }
+        std::thread::sleep((every * round).saturating_sub(begun.elapsed()));
+    }
+    let used = thread_cpu()? - before;
+    Ok(used.as_secs_f64() * 1e6 / f64::from(rounds) / readers as f64)
+}
+
+/// CPU time that this thread has used.
+fn thread_cpu() -> anyhow::Result<Duration> {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanoseconds = stat.split(' ').next().and_then(|field| field.parse().ok()).context("schedstat")?;
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
 /// The middle value.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// The value that this part of all values lies below.
+pub(crate) fn quantile(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
+    values.get((values.len() as f64 * part) as usize).copied().unwrap_or_default()
 }

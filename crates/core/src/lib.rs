@@ -20,13 +20,11 @@ mod time;
 pub use agent::{OptionSpec, OptionValue, SessionConfig, ToolRef, ToolSpec};
 pub use call::{CallRoute, EffectClass, ToolUse, Wait, WaitingCall, WaitingFor, Wake};
 pub use event::{
-    Answer, ArtifactDelta, ArtifactRef, ArtifactStarted, CancelReason, Compaction, Event, FailureCode, Finish, FormKind,
-    FormOpened, Outcome, StepFinished, TurnEnded, TurnStarted, Usage,
+    Answer, ArtifactDelta, ArtifactRef, ArtifactStarted, CancelReason, Compaction, Event, FailureCode, Finish,
+    FormKind, FormOpened, Outcome, StepFinished, TurnEnded, TurnStarted, Usage,
 };
 pub use fold::{CallState, Phase, StepState, Timer, TurnState};
-pub use id::{
-    ArtifactId, CallId, CommandId, DocumentId, EffectId, FormId, IdError, SessionId, TenantId, TurnId,
-};
+pub use id::{ArtifactId, CallId, CommandId, DocumentId, EffectId, FormId, IdError, SessionId, TenantId, TurnId};
 pub use json::Json;
 pub use message::{Block, Content, Message, Role};
 pub use plan::{Next, Resolution, next};

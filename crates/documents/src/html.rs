@@ -15,49 +15,24 @@ const LOOK: usize = 2048;
 const MAX_TARGET: usize = 500;
 
 /// Elements that are not shown, and whose text is no HTML.
-const RAW: [&str; 4] = ["script", "style", "iframe", "noembed"];
+fn is_raw(name: &str) -> bool {
+    matches!(name, "script" | "style" | "iframe" | "noembed")
+}
+
 /// Elements that are not shown.
-const HIDDEN: [&str; 6] = ["noscript", "template", "svg", "object", "canvas", "datalist"];
-/// Elements that begin and end a line.
-const LINES: [&str; 13] = [
-    "br",
-    "tr",
-    "dt",
-    "dd",
-    "div",
-    "option",
-    "legend",
-    "caption",
-    "figcaption",
-    "label",
-    "summary",
-    "address",
-    "title",
-];
-/// Elements that begin and end a paragraph.
-const PARAGRAPHS: [&str; 21] = [
-    "p",
-    "ul",
-    "ol",
-    "dl",
-    "table",
-    "pre",
-    "blockquote",
-    "hr",
-    "section",
-    "article",
-    "header",
-    "footer",
-    "main",
-    "nav",
-    "aside",
-    "figure",
-    "form",
-    "fieldset",
-    "details",
-    "head",
-    "body",
-];
+const HIDDEN: [&str; 5] = ["noscript", "template", "svg", "canvas", "datalist"];
+
+/// What stands around an element.
+fn break_around(name: &str) -> Break {
+    match name {
+        "br" | "tr" | "dt" | "dd" | "div" | "option" | "legend" | "caption" | "figcaption" | "label" | "summary"
+        | "address" | "title" | "li" => Break::Line,
+        "p" | "ul" | "ol" | "dl" | "table" | "pre" | "blockquote" | "hr" | "section" | "article" | "header"
+        | "footer" | "main" | "nav" | "aside" | "figure" | "form" | "fieldset" | "details" | "head" | "body" | "h1"
+        | "h2" | "h3" | "h4" | "h5" | "h6" => Break::Paragraph,
+        _ => Break::None,
+    }
+}
 
 /// Whether the text is a web page: it begins with a tag, and one that every page has comes soon.
 pub(crate) fn looks_like(text: &str) -> bool {
@@ -79,7 +54,7 @@ pub(crate) fn to_text(html: &str, limit: usize) -> (String, bool) {
             Piece::Text(text) => page.text(text),
             Piece::Open { name, attributes } => {
                 let name = name.to_ascii_lowercase();
-                if RAW.contains(&&*name) {
+                if is_raw(&name) {
                     scanner.skip_to_close(&name);
                 }
                 page.open(&name, attributes);
@@ -128,19 +103,14 @@ impl<'a> Page<'a> {
             return;
         }
         if let Some(hidden) = HIDDEN.iter().find(|hidden| **hidden == name) {
-            self.hidden = Some((hidden, 1));
+            // `<svg/>` has no end tag.
+            self.hidden = (!attributes.ends_with('/')).then_some((hidden, 1));
             return;
         }
-        self.separate(name);
+        self.flow.separate(break_around(name));
         match name {
-            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
-                self.flow.separate(Break::Paragraph);
-                self.flow.mark(&"######"[..name[1..].parse().unwrap_or(1)]);
-            }
-            "li" => {
-                self.flow.separate(Break::Line);
-                self.flow.mark("-");
-            }
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => self.flow.mark(&"######"[..name[1..].parse().unwrap_or(1)]),
+            "li" => self.flow.mark("-"),
             "td" | "th" => self.flow.separate(Break::Cell),
             "pre" | "textarea" => self.preformatted += 1,
             "a" => self.target = attribute(attributes, "href"),
@@ -164,27 +134,12 @@ impl<'a> Page<'a> {
             return;
         }
         match name {
-            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
-                self.flow.mark("");
-                self.flow.separate(Break::Paragraph);
-            }
-            "li" | "ul" | "ol" => {
-                self.flow.mark("");
-                self.flow.separate(Break::Line);
-            }
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "li" | "ul" | "ol" => self.flow.mark(""),
             "pre" | "textarea" => self.preformatted = self.preformatted.saturating_sub(1),
             "a" => self.show_target(),
             _ => {}
         }
-        self.separate(name);
-    }
-
-    fn separate(&mut self, name: &str) {
-        if PARAGRAPHS.contains(&name) {
-            self.flow.separate(Break::Paragraph);
-        } else if LINES.contains(&name) {
-            self.flow.separate(Break::Line);
-        }
+        self.flow.separate(break_around(name));
     }
 
     /// Behind the text of a link: where it leads, if that is another page.

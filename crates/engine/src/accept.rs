@@ -7,9 +7,7 @@ use everturn_core::{
     TurnStarted, TurnState,
     submission::{self, Submission},
 };
-use everturn_store::{
-    BeginTurn, Command, ResumeTurn, SessionRecord, Start, Supersede, TurnRecord, TurnStatus, Write,
-};
+use everturn_store::{BeginTurn, Command, ResumeTurn, SessionRecord, Start, Supersede, TurnRecord, TurnStatus, Write};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{

@@ -11,7 +11,7 @@ use crate::{Engine, turn::Turn};
 /// How many versions of an artifact are kept.
 const MAX_VERSIONS: usize = 100;
 /// The state of every artifact.
-const KEPT: &str = "kept";
+pub(crate) const KEPT: &str = "kept";
 
 /// One version of an artifact.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -6,11 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use everturn_core::{Block, Content, DocumentId, Message};
 use everturn_store::{RecordKind, StoreError};
 
-use crate::{
-    committer::CommitError,
-    documents::Document,
-    turn::{Stopped, Turn},
-};
+use crate::{documents::Document, turn::Turn};
 
 /// What was looked up, by document.
 pub(crate) type Documents = HashMap<DocumentId, Block>;
@@ -22,26 +18,29 @@ const STORE_WAIT: Duration = Duration::from_secs(1);
 
 impl Turn {
     /// Looks up the documents that history speaks of and that were not looked up before.
-    pub(crate) async fn load_documents(&mut self) -> Result<(), Stopped> {
+    pub(crate) async fn load_documents(&mut self) {
         let history = self.full_history();
         for (id, name) in history.iter().flat_map(mentioned) {
             if !self.documents.contains_key(id) {
-                let block = self.load_in_time(id, name).await.map_err(CommitError::Store)?;
+                let block = self.look_up(id, name).await;
                 self.documents.insert(id.clone(), block);
             }
         }
-        Ok(())
     }
 
     /// Waits as long as the store is in trouble: the turn must not be lost because of it.
-    async fn load_in_time(&self, id: &DocumentId, name: &str) -> Result<Block, StoreError> {
+    async fn look_up(&self, id: &DocumentId, name: &str) -> Block {
         loop {
             match self.load_document(id, name).await {
-                Err(error) if error.is_retryable() && !self.shared.draining() => {
+                Ok(block) => return block,
+                Err(error) if error.is_retryable() => {
                     tracing::warn!(turn = %self.log.turn(), document = %id, %error, "cannot read a document yet");
                     tokio::time::sleep(STORE_WAIT).await;
                 }
-                read => return read,
+                Err(error) => {
+                    tracing::error!(turn = %self.log.turn(), document = %id, %error, "cannot read a document");
+                    return Block::Text(format!("[The document {name:?} cannot be read.]"));
+                }
             }
         }
     }
@@ -57,7 +56,10 @@ impl Turn {
             return Ok(Block::Text(text));
         }
         if document.bytes > MAX_IMAGE {
-            let text = format!("[The image {name:?} has {} bytes, too many to be shown; the limit is {MAX_IMAGE}.]", document.bytes);
+            let text = format!(
+                "[The image {name:?} has {} bytes, too many to be shown; the limit is {MAX_IMAGE}.]",
+                document.bytes
+            );
             return Ok(Block::Text(text));
         }
         let bytes = document.content(&*self.shared.store, &self.tenant).await?.unwrap_or_default();

@@ -16,7 +16,7 @@ const PART_BYTES: usize = 1024 * 1024;
 const TEXT_PART: u32 = 0;
 
 /// States of a document.
-const PARTIAL: &str = "partial";
+pub(crate) const PARTIAL: &str = "partial";
 const READY: &str = "ready";
 
 #[derive(Serialize, Deserialize)]
@@ -85,13 +85,15 @@ impl Document {
         Ok(Some(String::from_utf8_lossy(&text).into_owned()))
     }
 
+    /// How many parts its content has.
+    pub fn parts(&self) -> u32 {
+        u32::try_from(self.bytes.div_ceil(PART_BYTES)).unwrap_or(u32::MAX)
+    }
+
     /// Its content.
     pub(crate) async fn content(&self, store: &dyn Store, tenant: &TenantId) -> Result<Option<Bytes>, StoreError> {
         let mut content = Vec::with_capacity(self.bytes);
-        for part in 1.. {
-            if content.len() >= self.bytes {
-                break;
-            }
+        for part in 1..=self.parts() {
             match store.blob(tenant, RecordKind::Document, self.id.as_str(), part).await? {
                 Some(bytes) => content.extend_from_slice(&bytes),
                 None => return Ok(None),
@@ -277,9 +279,14 @@ impl Engine {
         Ok(self.0.store.record(tenant, RecordKind::Document, id.as_str()).await?.and_then(Document::of))
     }
 
-    /// The content of a document.
-    pub async fn document_content(&self, tenant: &TenantId, document: &Document) -> Result<Option<Bytes>, StoreError> {
-        document.content(&*self.0.store, tenant).await
+    /// A part of a document's content, from 1; `None` if it was deleted meanwhile.
+    pub async fn document_part(
+        &self,
+        tenant: &TenantId,
+        document: &DocumentId,
+        part: u32,
+    ) -> Result<Option<Bytes>, StoreError> {
+        self.0.store.blob(tenant, RecordKind::Document, document.as_str(), part).await
     }
 
     /// Deletes a document; `false` if there is none. Turns that spoke of it find it deleted.

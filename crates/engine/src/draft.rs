@@ -4,9 +4,7 @@
 
 use std::collections::HashMap;
 
-use everturn_core::{
-    ArtifactDelta, ArtifactId, ArtifactStarted, CallId, CallRoute, Event, Json,
-};
+use everturn_core::{ArtifactDelta, ArtifactId, ArtifactStarted, CallId, CallRoute, Event, Json};
 use everturn_tools::{ArtifactInput, ArtifactTool, InputStream, Piece, Target, ToolKind};
 
 use crate::{
@@ -123,11 +121,7 @@ impl Turn {
     }
 
     /// Shows what there is of a draft and was not shown yet.
-    async fn show_draft(
-        &mut self,
-        draft: &mut Draft,
-        announced: &mut Announced,
-    ) -> Result<Option<Pushed>, Stopped> {
+    async fn show_draft(&mut self, draft: &mut Draft, announced: &mut Announced) -> Result<Option<Pushed>, Stopped> {
         let mut pushed = None;
         if draft.shown.is_none() {
             let Some(started) = self.announce(draft, announced).await? else { return Ok(None) };
@@ -155,11 +149,7 @@ impl Turn {
     }
 
     /// What is announced of a draft, once enough is known of it.
-    async fn announce(
-        &self,
-        draft: &mut Draft,
-        announced: &mut Announced,
-    ) -> Result<Option<ArtifactStarted>, Stopped> {
+    async fn announce(&self, draft: &mut Draft, announced: &mut Announced) -> Result<Option<ArtifactStarted>, Stopped> {
         let fields = &draft.fields;
         if draft.tool == ArtifactTool::CREATE {
             if !(fields.has("title") && fields.has("type")) {

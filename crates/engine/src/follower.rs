@@ -42,14 +42,27 @@ impl Follower {
         while let Some((tail, head)) = &mut self.live {
             // Looked at before the ring, so that what is published just before a close is not missed.
             let open = head.borrow_and_update().open;
-            match tail.after(seq) {
+            let next = match tail.after(seq) {
                 Lookup::Found(entry) => return Ok(Some(Found::Recent(entry))),
-                Lookup::Behind if open => break,
-                // All that is left is in the store: whoever lags behind an ended turn need not keep its tail.
-                Lookup::Behind => self.live = None,
-                Lookup::Nothing if !open => return Ok(None),
+                Lookup::Nothing => None,
+                Lookup::Behind => {
+                    let segments = self.store.read(&self.turn, seq, READ_BYTES).await?;
+                    if !segments.is_empty() {
+                        if !open {
+                            // All that is left is in the store: whoever lags behind an ended turn need not keep its tail.
+                            self.live = None;
+                        }
+                        return Ok(Some(Found::Stored(segments)));
+                    }
+                    // The session was deleted. What is left to be told is the end.
+                    tail.skip_to(seq)
+                }
+            };
+            match next {
+                Some(entry) => return Ok(Some(Found::Recent(entry))),
+                None if !open => return Ok(None),
                 // The sender lives in the tail, which we hold: this cannot fail.
-                Lookup::Nothing => drop(head.changed().await),
+                None => drop(head.changed().await),
             }
         }
         let segments = self.store.read(&self.turn, seq, READ_BYTES).await?;

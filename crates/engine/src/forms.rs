@@ -1,8 +1,8 @@
 //! Forms: what people are asked, kept as records beside the turns that wait for the answers.
 
 use everturn_core::{
-    Answer, CallId, CallRoute, CallState, Content, Event, FormId, FormKind, FormOpened, Json, SessionId, TenantId, Timestamp,
-    TurnId, TurnState,
+    Answer, CallId, CallRoute, CallState, Content, Event, FormId, FormKind, FormOpened, Json, SessionId, TenantId,
+    Timestamp, TurnId, TurnState,
 };
 use everturn_store::{Record, RecordFilter, RecordKind, RecordRow, StoreError, Write};
 use everturn_tools::{FormRequest, answer_from_text, approval_schema, check_answer};
@@ -93,6 +93,17 @@ impl Engine {
     pub async fn form(&self, tenant: &TenantId, form: &FormId) -> Result<Option<Form>, StoreError> {
         Ok(self.0.store.record(tenant, RecordKind::Form, form.as_str()).await?.and_then(Form::of))
     }
+
+    /// Whether a form of this session waits for its answer.
+    pub(crate) async fn is_open_in(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        form: &FormId,
+    ) -> Result<bool, StoreError> {
+        let form = self.form(tenant, form).await?;
+        Ok(form.is_some_and(|form| form.session == *session && form.state == FormState::Open.as_str()))
+    }
 }
 
 impl Turn {
@@ -140,7 +151,11 @@ fn shown_input(input: &Json) -> String {
     const LIMIT: usize = 2000;
     let text = input.as_str();
     let cut = text.floor_char_boundary(LIMIT);
-    if cut == text.len() { format!("Input: {text}") } else { format!("Input: {}… ({} bytes)", &text[..cut], text.len()) }
+    if cut == text.len() {
+        format!("Input: {text}")
+    } else {
+        format!("Input: {}… ({} bytes)", &text[..cut], text.len())
+    }
 }
 
 /// What an approval says.
@@ -197,7 +212,11 @@ pub(crate) fn closed(state: &TurnState, answers: &[Answer]) -> Vec<Write> {
         let (state, outcome) = match answer {
             Answer::Form { value, .. } => (FormState::Answered, Some(value.clone())),
             Answer::Permission { granted, reason, .. } => {
-                let outcome = serde_json::json!({ "approved": granted, "reason": reason });
+                // As the form's schema has it: a reason is a text, or not there.
+                let mut outcome = serde_json::json!({ "approved": granted });
+                if let Some(reason) = reason {
+                    outcome["reason"] = reason.as_str().into();
+                }
                 (FormState::Answered, Json::of(&outcome).ok())
             }
             Answer::Result { content, .. } => (FormState::Answered, outcome_of(content)),

@@ -55,7 +55,8 @@ impl Engine {
         let (shared, log) = (Arc::clone(&self.0), Arc::new(log));
         let titled = config.titled;
         let ours = (self.clone(), tenant.clone(), session.clone(), Arc::clone(&agent));
-        let turn = Turn { shared, agent, tenant, session, config, log, state, prior, model, documents: Documents::default() };
+        let turn =
+            Turn { shared, agent, tenant, session, config, log, state, prior, model, documents: Documents::default() };
         self.0.tasks.spawn(async move {
             let left = turn.run(live).await;
             enlisted.rests = matches!(left, Left::Waiting(_));

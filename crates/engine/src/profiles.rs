@@ -322,7 +322,8 @@ impl Engine {
             outcome: None,
         };
         let expects = vec![Expect { kind: RecordKind::Agent, id: id.clone(), revision }];
-        let kept = key.clone().map(|SubmissionKey { key, fingerprint }| CommandKey { key, fingerprint, outcome: id.clone() });
+        let kept =
+            key.clone().map(|SubmissionKey { key, fingerprint }| CommandKey { key, fingerprint, outcome: id.clone() });
         match self.put_if(tenant, expects, vec![Write::Record(record)], kept).await {
             Ok(()) => {}
             Err(CommitError::Refused(Refusal::Changed)) if revision.is_none() => {
@@ -363,7 +364,10 @@ impl Engine {
             if self.0.models.find(name).is_none() {
                 let providers = self.0.models.providers().join(", ");
                 let name: String = name.chars().take(128).collect();
-                return invalid(field, format!("{name:?} names no model; write provider/model, with one of: {providers}"));
+                return invalid(
+                    field,
+                    format!("{name:?} names no model; write provider/model, with one of: {providers}"),
+                );
             }
         }
         for (index, tool) in profile.tools.iter().enumerate() {

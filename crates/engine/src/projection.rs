@@ -79,7 +79,9 @@ impl FromStr for Cursor {
         if !number(seq) || !number(part) {
             return Err(CursorError);
         }
-        Ok(Self { seq: seq.parse().map_err(|_| CursorError)?, part: part.parse().map_err(|_| CursorError)? })
+        let cursor = Self { seq: seq.parse().map_err(|_| CursorError)?, part: part.parse().map_err(|_| CursorError)? };
+        // Before the first event there is nothing to have seen a part of.
+        if cursor.seq == 0 && cursor.part > 0 { Err(CursorError) } else { Ok(cursor) }
     }
 }
 

@@ -10,8 +10,8 @@ use std::{
 };
 
 use everturn_core::{Event, SessionId, TenantId, TurnId, TurnStarted, TurnState};
-use futures_util::future::BoxFuture;
 use everturn_store::{Refusal, StoreError, TurnRecord, TurnStatus};
+use futures_util::future::BoxFuture;
 
 use crate::{
     Engine, Started, SubmitError,
@@ -26,21 +26,34 @@ const QUEUE_WAIT: Duration = Duration::from_millis(500);
 
 /// The sessions that have queued turns, as far as this process knows: so that the end of a turn need not ask the store.
 #[derive(Debug, Default)]
-pub(crate) struct Queues(Mutex<HashSet<(TenantId, SessionId)>>);
+pub(crate) struct Queues {
+    known: Mutex<HashSet<(TenantId, SessionId)>>,
+    /// Those that were found without anybody working on them, and are being worked on now.
+    taken_over: Mutex<HashSet<(TenantId, SessionId)>>,
+}
 
 impl Queues {
+    /// Whether nobody has taken this queue over already.
+    fn take_over(&self, queue: &(TenantId, SessionId)) -> bool {
+        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.clone())
+    }
+
+    fn leave(&self, queue: &(TenantId, SessionId)) {
+        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).remove(queue);
+    }
+
     pub(crate) fn insert(&self, tenant: &TenantId, session: &SessionId) {
-        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         queues.insert((tenant.clone(), session.clone()));
     }
 
     pub(crate) fn contains(&self, tenant: &TenantId, session: &SessionId) -> bool {
-        let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let queues = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         !queues.is_empty() && queues.contains(&(tenant.clone(), session.clone()))
     }
 
     fn remove(&self, tenant: &TenantId, session: &SessionId) {
-        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         queues.remove(&(tenant.clone(), session.clone()));
     }
 }
@@ -112,7 +125,11 @@ impl Engine {
             event: Event::TurnStarted(started),
             writes: Vec::new(),
         };
-        let mut slot = Arc::clone(&self.0.slots).acquire_owned().await.ok();
+        let mut slot = tokio::select! {
+            slot = Arc::clone(&self.0.slots).acquire_owned() => slot.ok(),
+            // The next start goes on with the queue.
+            () = self.0.drain.cancelled() => return Ok(Looked::Busy),
+        };
         let place = Place { session: session.clone(), agent, config: record.config };
         let started = self.take_up(tenant, place, taken, None, &mut slot).await?;
         self.0.metrics.turns_started.inc();
@@ -122,9 +139,16 @@ impl Engine {
     /// Goes on with the queues that nobody works on.
     pub(crate) async fn take_over_queues(&self) -> Result<(), StoreError> {
         let stalled = self.0.store.stalled(STALLED_BATCH).await?;
-        for (tenant, session) in stalled {
-            self.0.queues.insert(&tenant, &session);
-            self.spawn_next(&tenant, &session);
+        for queue in stalled {
+            // One that waits for a free slot is found again and again.
+            if self.0.queues.take_over(&queue) {
+                self.0.queues.insert(&queue.0, &queue.1);
+                let engine = self.clone();
+                self.0.tasks.spawn(async move {
+                    engine.start_next(&queue.0, &queue.1).await;
+                    engine.0.queues.leave(&queue);
+                });
+            }
         }
         Ok(())
     }
@@ -137,11 +161,7 @@ impl Engine {
     }
 
     /// Names of the queued turns.
-    pub(crate) async fn queued_names(
-        &self,
-        tenant: &TenantId,
-        session: &SessionId,
-    ) -> Result<Vec<TurnId>, StoreError> {
+    pub(crate) async fn queued_names(&self, tenant: &TenantId, session: &SessionId) -> Result<Vec<TurnId>, StoreError> {
         Ok(self.queued(tenant, session).await?.into_iter().map(|turn| turn.id).collect())
     }
 }

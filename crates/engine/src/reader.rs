@@ -129,7 +129,8 @@ impl TurnReader {
         while let Some(segment) = self.backlog.front() {
             for event in segment.events() {
                 let event: RawEvent<'_> = event?;
-                if event.seq > shown.cursor.seq {
+                // Of what retention dropped, the cursor may be in the middle: the rest of it is still to be told.
+                if event.last_seq() > shown.cursor.seq {
                     shown.flow =
                         self.projection.project(&self.view, &event, &mut Frames::new(&mut out, event.last_seq(), 0))?;
                     shown.cursor = Cursor::after(event.last_seq());

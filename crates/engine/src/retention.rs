@@ -9,9 +9,7 @@ use everturn_core::{Event, Segment, SegmentBuilder, Timestamp, TurnId};
 use everturn_store::{Command, DeleteSession, RecordKind, ReplaceLog, StoreError, Write};
 
 use crate::{
-    Engine, Flow, ReadError, Retention,
-    committer::CommitError,
-    follower::Follower,
+    Engine, Flow, ReadError, Retention, artifacts, committer::CommitError, documents, follower::Follower,
     reader::EventReader,
 };
 
@@ -69,9 +67,9 @@ impl Engine {
             self.shorten_logs(before(now, kept), Level::Deltas).await?;
         }
         if let Some(kept) = artifacts {
-            self.remove_records(RecordKind::Artifact, before(now, kept), |_| true).await?;
+            self.remove_records(RecordKind::Artifact, artifacts::KEPT, before(now, kept)).await?;
         }
-        self.remove_records(RecordKind::Document, before(now, ABANDONED), |state| state == "partial").await?;
+        self.remove_records(RecordKind::Document, documents::PARTIAL, before(now, ABANDONED)).await?;
         if let Some(kept) = sessions {
             self.delete_idle(before(now, kept)).await?;
         }
@@ -110,17 +108,10 @@ impl Engine {
         Ok(log.finish())
     }
 
-    async fn remove_records(
-        &self,
-        kind: RecordKind,
-        before: Timestamp,
-        wanted: impl Fn(&str) -> bool,
-    ) -> Result<(), StoreError> {
+    async fn remove_records(&self, kind: RecordKind, state: &str, before: Timestamp) -> Result<(), StoreError> {
         loop {
-            let mut rows = self.0.store.old_records(kind, before, BATCH).await?;
+            let rows = self.0.store.old_records(kind, state, before, BATCH).await?;
             let more = rows.len() == BATCH;
-            rows.retain(|row| wanted(&row.record.state));
-            let removed = rows.len();
             for row in rows {
                 let remove = Write::Remove { kind, id: row.record.id };
                 match self.put(&row.tenant, vec![remove], None).await {
@@ -128,8 +119,7 @@ impl Engine {
                     Err(CommitError::Store(error) | CommitError::Unknown { error, .. }) => return Err(error),
                 }
             }
-            // What is not wanted stays in front: looking again would find it again.
-            if !more || removed == 0 || self.0.draining() {
+            if !more || self.0.draining() {
                 return Ok(());
             }
             tokio::time::sleep(BREATH).await;

@@ -9,7 +9,8 @@ use std::{
 };
 
 use everturn_core::{
-    CallId, CallRoute, Content, Event, FailureCode, Finish, Json, StepFinished, Timestamp, ToolUse, Usage, Wait, context,
+    CallId, CallRoute, Content, Event, FailureCode, Finish, Json, StepFinished, Timestamp, ToolUse, Usage, Wait,
+    context,
 };
 use everturn_models::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
 use futures_util::StreamExt as _;
@@ -36,7 +37,7 @@ enum Attempt {
 impl Turn {
     /// Makes the next model call.
     pub(crate) async fn step(&mut self) -> Result<(), Stopped> {
-        self.load_documents().await?;
+        self.load_documents().await;
         if !self.fit_context(None).await? {
             return Ok(());
         }
@@ -54,13 +55,13 @@ impl Turn {
         let reason = "the server stopped while the model was answering".to_owned();
         let attempt = self.state.step.as_ref().map_or(0, |step| step.attempts);
         self.void_attempt(reason, attempt, usage)?;
-        self.load_documents().await?;
+        self.load_documents().await;
         self.attempts().await
     }
 
     /// Makes a model call again that the turn has paused before.
     pub(crate) async fn retry_step(&mut self) -> Result<(), Stopped> {
-        self.load_documents().await?;
+        self.load_documents().await;
         self.attempts().await
     }
 
@@ -115,7 +116,9 @@ impl Turn {
             self.model += 1;
             return Ok(true);
         }
-        if error.is_retryable() && attempts < settings.retries && error.retry_after.is_some_and(|w| w <= settings.pause_max)
+        if error.is_retryable()
+            && attempts < settings.retries
+            && error.retry_after.is_some_and(|w| w <= settings.pause_max)
         {
             self.void_attempt(error.message, attempts + 1, usage)?;
             let wake_at = after(Timestamp::now(), wait);

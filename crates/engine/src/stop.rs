@@ -4,13 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use everturn_core::{
-    CancelReason, Event, Outcome, SessionId, TenantId, Timestamp, TurnId, TurnState,
-    submission,
-};
-use everturn_store::{
-    Command, CommandKey, EndTurn, Put, Refusal, SessionRecord, StoreError, TurnRecord, TurnStatus,
-};
+use everturn_core::{CancelReason, Event, Outcome, SessionId, TenantId, Timestamp, TurnId, TurnState, submission};
+use everturn_store::{Command, CommandKey, EndTurn, Put, Refusal, SessionRecord, StoreError, TurnRecord, TurnStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::{

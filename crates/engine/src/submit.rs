@@ -146,9 +146,14 @@ impl Engine {
             self.0.queues.insert(&submit.tenant, session);
         }
         let phase = phase(&record);
-        let submission = match reply_to(submit, phase)? {
-            Some(answer) => Submission::SomeAnswers(vec![answer]),
-            None => submit.submission.clone(),
+        let submission = match reply_to(submit, phase) {
+            Ok(Some(answer)) => Submission::SomeAnswers(vec![answer]),
+            Ok(None) => submit.submission.clone(),
+            // The turn works on another answer; this one can be given once it waits again.
+            Err(SubmitError::FormClosed { form }) if self.is_open_in(&submit.tenant, session, &form).await? => {
+                return Err(submission::Refused::Busy.into());
+            }
+            Err(error) => return Err(error),
         };
         let agent = self.agent_of_session(&submit.tenant, &record.config.agent).await?;
         let config = self.updated(submit, &agent, session, &record.config)?;

@@ -105,6 +105,12 @@ impl Tail {
             None => Lookup::Nothing,
         }
     }
+
+    /// The first segment with an event after `seq`, whatever lies between.
+    pub(crate) fn skip_to(&self, seq: u64) -> Option<Arc<TailSegment>> {
+        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        ring.segments.iter().find(|entry| entry.segment.last_seq() > seq).cloned()
+    }
 }
 
 /// A segment in the ring, with what projections made of it.

@@ -57,7 +57,11 @@ impl Engine {
         let answer = said(Role::Assistant).unwrap_or_default();
         let asked = if agent.titles { ask(agent, &question, &answer).await } else { None };
         let title = asked.unwrap_or_else(|| first_words(&question));
-        self.rename(tenant, session, title).await.map(drop)
+        // Somebody may have named it while the model was thinking, and knows better.
+        match self.0.store.session(tenant, session).await? {
+            Some(record) if record.title.is_none() => self.rename(tenant, session, title).await.map(drop),
+            Some(_) | None => Ok(()),
+        }
     }
 }
 

@@ -51,9 +51,9 @@ impl Turn {
         let checked = match kind {
             // To ask somebody whether somebody may be asked would be one question too many.
             Some(ToolKind::Form) => FormRequest::parse(input).map(|_| CallRoute::Form),
-            Some(ToolKind::Timer) => WaitRequest::parse(input)
-                .and_then(|wait| wait.wake_at(Timestamp::now()))
-                .map(|_| route),
+            Some(ToolKind::Timer) => {
+                WaitRequest::parse(input).and_then(|wait| wait.wake_at(Timestamp::now())).map(|_| route)
+            }
             Some(ToolKind::Runs | ToolKind::Artifact) | None => Ok(route),
         };
         checked.unwrap_or_else(|reason| CallRoute::Refused { reason })
@@ -126,8 +126,12 @@ impl Turn {
             return self.tell(call_id, "Tool call not found".to_owned());
         };
         let now = Timestamp::now();
-        let time = |at: Timestamp| jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();
-        let content = Content::Text(format!("The wait is over. It was until {}; now it is {}.", time(timer.wake_at), time(now)));
+        let time = |at: Timestamp| {
+            let at = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();
+            format!("{at:.3}")
+        };
+        let content =
+            Content::Text(format!("The wait is over. It was until {}; now it is {}.", time(timer.wake_at), time(now)));
         let duration_ms = u64::try_from(now.millis().saturating_sub(timer.from.millis())).unwrap_or(0);
         self.finished(Outcome { call_id, name, content, is_error: false, duration_ms, label: "ok" })
     }

@@ -17,8 +17,8 @@ use crate::{
     committer::CommitError,
     document_context::Documents,
     engine::Shared,
-    live::{Interrupt, LiveTurn},
     forms,
+    live::{Interrupt, LiveTurn},
     metrics::Label,
     prior::Prior,
     turn_log::{Pushed, TurnLog},
@@ -27,6 +27,9 @@ use crate::{
 /// What the model is told of a call with effects that was cut off while it ran.
 const UNKNOWN_OUTCOME: &str = "Tool call interrupted: the turn was ended while it ran. Whether it had its effect is \
     unknown; check before you call it again";
+
+/// How a turn ends whose session is about to be deleted.
+const DELETED: Outcome = Outcome::Cancelled { reason: CancelReason::SessionDeleted };
 
 /// Why work on a turn stopped before it came to rest.
 #[derive(Debug)]
@@ -107,6 +110,8 @@ impl Turn {
         };
         match (closed, &self.state.phase) {
             (Ok(()), Phase::Waiting(wait)) => Left::Waiting(wait.wake_at),
+            // Its session goes with it: nothing comes after it.
+            (Ok(()), Phase::Ended(ended)) if ended.outcome == DELETED => Left::Halted,
             (Ok(()), Phase::Ended(_)) => Left::Ended,
             (Ok(()), Phase::New | Phase::Running) | (Err(Stopped::Draining), _) => Left::Halted,
             (Err(Stopped::Log(error)), _) => {

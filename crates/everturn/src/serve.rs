@@ -13,11 +13,11 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use everturn_aap::Aap;
-use everturn_native::Native;
 use everturn_engine::{Engine, Metrics, Parts};
 use everturn_http::{
     BodyLimits, Connections, HttpMetrics, Operations, Views, cors, count_answers, operations, request_id, serve, views,
 };
+use everturn_native::Native;
 use everturn_store::{SecretBox, SqliteStore};
 use http::StatusCode;
 use prometheus_client::registry::Registry;
@@ -109,7 +109,9 @@ fn app(config: &Config, engine: &Engine, registry: Registry, metrics: HttpMetric
 /// What a client is told when we crash over its request.
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     let message = "the server met a fault; its log has the details under this answer's X-Request-Id";
-    (StatusCode::INTERNAL_SERVER_ERROR, axum::Json(serde_json::json!({ "error": message }))).into_response()
+    // In the words of every dialect: nobody knows any more which one it was.
+    let body = serde_json::json!({ "error": message, "detail": { "code": "INTERNAL", "message": message } });
+    (StatusCode::INTERNAL_SERVER_ERROR, axum::Json(body)).into_response()
 }
 
 /// Seals secret options with the configured key, or with one that is kept beside the database.

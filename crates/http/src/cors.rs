@@ -11,7 +11,8 @@ pub async fn cors(request: Request, next: Next) -> Response {
         let headers = response.headers_mut();
         let methods = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE, OPTIONS");
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
-        let allowed = HeaderValue::from_static("authorization, content-type, last-event-id, idempotency-key");
+        let allowed =
+            HeaderValue::from_static("authorization, content-type, last-event-id, idempotency-key, if-none-match");
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
         response
@@ -20,7 +21,8 @@ pub async fn cors(request: Request, next: Next) -> Response {
     };
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    let exposed = HeaderValue::from_static("x-session-id, x-message-id, x-request-id, retry-after");
+    let exposed =
+        HeaderValue::from_static("x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag");
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     response
 }

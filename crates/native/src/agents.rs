@@ -7,13 +7,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use everturn_engine::{Agent, Profile, ProfileError, StoredProfile};
-use everturn_http::{Scope, parse_json, read_body, submission_key};
+use everturn_http::{Object, Scope, parse_json, read_body, submission_key};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     error::{ApiError, Thing},
-    object::{self, Object},
+    nullable,
     paging::{List, ListQuery, Page},
     path,
     routes::Api,
@@ -95,7 +95,7 @@ impl<'a> From<&'a StoredProfile> for AgentOut<'a> {
 struct AgentIn {
     agent_id: Option<String>,
     name: Option<String>,
-    #[serde(default, deserialize_with = "object::or_null")]
+    #[serde(default, deserialize_with = "nullable::or_null")]
     description: Option<Option<String>>,
     instructions: Option<String>,
     model: Option<String>,

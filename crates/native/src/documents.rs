@@ -1,13 +1,17 @@
 //! `/documents`: what people have given agents to read. `upload.rs` takes them.
 
+use std::io;
+
 use axum::{
     Json,
+    body::Bytes,
     extract::{Query, State, rejection::QueryRejection},
     response::{IntoResponse, Response},
 };
 use everturn_core::TenantId;
-use everturn_engine::Document;
+use everturn_engine::{Document, Engine};
 use everturn_http::{Scope, submission_key};
+use futures_util::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
@@ -87,10 +91,32 @@ pub(crate) async fn download(
     if download.is_known(&headers) {
         return Ok(download.unchanged());
     }
-    let content = api.engine.document_content(&caller.tenant, &document).await?;
+    let first = api.engine.document_part(&caller.tenant, &document.id, 1).await?;
     // Deleted between the two looks.
-    let content = content.ok_or_else(|| ApiError::no(Thing::Document, document.id.as_str()))?;
-    Ok(download.answer(content))
+    let first = first.ok_or_else(|| ApiError::no(Thing::Document, document.id.as_str()))?;
+    Ok(download.stream(document.bytes, parts(api.engine.clone(), caller.tenant, document.clone(), first)))
+}
+
+/// The content part by part, so that a slow client holds no more than one of them in memory.
+fn parts(
+    engine: Engine,
+    tenant: TenantId,
+    document: Document,
+    first: Bytes,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    let rest = stream::unfold((engine, tenant, document, 2), async |(engine, tenant, document, part)| {
+        if part > document.parts() {
+            return None;
+        }
+        let read = match engine.document_part(&tenant, &document.id, part).await {
+            Ok(Some(bytes)) => Ok(bytes),
+            // The client learns by the length that it has not got it all.
+            Ok(None) => Err(io::Error::other("the document was deleted")),
+            Err(error) => Err(io::Error::other(error)),
+        };
+        Some((read, (engine, tenant, document, part + 1)))
+    });
+    stream::once(std::future::ready(Ok(first))).chain(rest)
 }
 
 pub(crate) async fn delete(

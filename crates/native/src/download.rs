@@ -1,13 +1,14 @@
 //! Files that are downloaded. What is in them comes from outside or from a model: no browser may show it as a page of
 //! this server.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, io};
 
 use axum::{
-    body::Bytes,
+    body::{Body, Bytes},
     response::{IntoResponse, Response},
 };
 use everturn_documents::clean_name;
+use futures_util::Stream;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 /// A file to give out.
@@ -33,7 +34,22 @@ impl Download<'_> {
 
     /// The file.
     pub(crate) fn answer(&self, content: Bytes) -> Response {
-        let mut response = self.with_headers(content.into_response());
+        self.with_name(content.into_response())
+    }
+
+    /// The file, as it is read.
+    pub(crate) fn stream(
+        &self,
+        bytes: usize,
+        content: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    ) -> Response {
+        let mut response = self.with_name(Body::from_stream(content).into_response());
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
+        response
+    }
+
+    fn with_name(&self, response: Response) -> Response {
+        let mut response = self.with_headers(response);
         let headers = response.headers_mut();
         let kind = HeaderValue::from_str(self.content_type);
         let kind = kind.unwrap_or(HeaderValue::from_static("application/octet-stream"));

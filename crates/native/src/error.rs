@@ -35,6 +35,12 @@ pub(crate) struct ApiError {
     problems: Vec<String>,
 }
 
+/// The body of such an answer.
+#[derive(Serialize)]
+struct Body {
+    detail: ApiError,
+}
+
 fn code<S: serde::Serializer>(code: &Code, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(code.as_str())
 }
@@ -288,7 +294,7 @@ impl From<QueryRejection> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.code.status();
-        let mut response = (status, Json(serde_json::json!({ "detail": self }))).into_response();
+        let mut response = (status, Json(Body { detail: self })).into_response();
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
@@ -296,5 +302,79 @@ impl IntoResponse for ApiError {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER.into());
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(error: ApiError, expected: Expect) {
+        let status = error.code.status().as_u16();
+        expected.assert_eq(&format!("{status} {}", serde_json::to_string(&error).unwrap()));
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let session: SessionId = "sess_1".parse().unwrap();
+        let told = |error| ApiError::submit(error, Some(&session));
+        check(
+            told(SubmitError::NotFound),
+            expect![[
+                r#"404 {"code":"SESSION_NOT_FOUND","message":"there is no session \"sess_1\"","hint":"GET /api/v1/sessions lists yours"}"#
+            ]],
+        );
+        check(
+            told(Refused::Busy.into()),
+            expect![[
+                r#"409 {"code":"SESSION_BUSY","message":"a turn is running in this session; wait until it ends, then send this again","hint":"send on_busy \"enqueue\" to have it wait, or \"interrupt\" to end the turn under way"}"#
+            ]],
+        );
+        check(
+            told(Refused::Empty.into()),
+            expect![[
+                r#"409 {"code":"FORM_CLOSED","message":"this session waits for no form","hint":"to begin a turn, send a message instead of form_answer"}"#
+            ]],
+        );
+        let problems = vec!["at /name: too short".to_owned(), "at the top: \"age\" is missing".to_owned()];
+        check(
+            told(SubmitError::FormInvalid { form: "form_1".parse().unwrap(), problems }),
+            expect![[
+                r#"422 {"code":"FORM_ANSWER_INVALID","message":"the answer does not fit the form form_1: at /name: too short; at the top: \"age\" is missing","hint":"the form stays open; its payload.schema says what it asks for","problems":["at /name: too short","at the top: \"age\" is missing"]}"#
+            ]],
+        );
+        check(
+            told(SubmitError::Stop(Box::new(StopError::Busy))),
+            expect![[r#"503 {"code":"OVERLOADED","message":"the turn did not end in time; send this again"}"#]],
+        );
+        check(
+            StoreError::Unavailable("disk full".to_owned()).into(),
+            expect![[
+                r#"503 {"code":"STORE_UNAVAILABLE","message":"the store is unavailable: disk full; nothing was changed, try again later"}"#
+            ]],
+        );
+    }
+
+    #[test]
+    fn faults_of_ours_are_not_told() {
+        let hidden = "500 {\"code\":\"INTERNAL\",\"message\":\"the server met a fault; its log has the details under this answer's X-Request-Id\"}";
+        for error in [
+            ApiError::from(StoreError::Corrupt("secret".to_owned())),
+            ApiError::submit(SubmitError::Crashed, None),
+            ApiError::from(UploadError::Crashed),
+        ] {
+            assert_eq!(format!("{} {}", error.code.status().as_u16(), serde_json::to_string(&error).unwrap()), hidden);
+        }
+    }
+
+    #[test]
+    fn messages_are_bounded() {
+        let error = ApiError::invalid("é".repeat(5000));
+        assert!(error.message.len() <= MAX_MESSAGE + '…'.len_utf8() && error.message.ends_with('…'));
+        let error = ApiError::no(Thing::Agent, &"x".repeat(5000));
+        assert!(error.message.len() < 200);
     }
 }

@@ -13,7 +13,7 @@ mod error;
 mod forms;
 mod links;
 mod messages;
-mod object;
+mod nullable;
 mod paging;
 mod path;
 mod projection;

@@ -8,13 +8,12 @@ use axum::{
 };
 use everturn_core::{SessionId, TenantId};
 use everturn_engine::SubmitError;
-use everturn_http::{Scope, parse_json, read_body, submission_key};
+use everturn_http::{Object, Scope, parse_json, read_body, submission_key};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     error::{ApiError, Thing},
-    object::Object,
     paging::{List, ListQuery, Page},
     path,
     routes::Api,

@@ -12,14 +12,13 @@ use everturn_core::{
     submission::{OnBusy, Submission},
 };
 use everturn_engine::{Reply, SessionUpdate, Started, Submit, SubmitError, Target};
-use everturn_http::{Scope, identify, parse_json, read_body, submission_key};
+use everturn_http::{Object, Scope, identify, parse_json, read_body, submission_key};
 use http::{HeaderMap, StatusCode};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::{
     code::Code,
     error::{ApiError, Thing},
-    object::Object,
     routes::Api,
     spawn_request::{Said, Spawn, SpawnIn, in_words},
 };
@@ -144,14 +143,21 @@ impl Api {
     }
 }
 
+/// Where the stream is.
+#[derive(Serialize)]
+struct Accepted<'a> {
+    session_id: &'a str,
+    message_id: &'a str,
+    kind: &'static str,
+}
+
 fn accepted(started: &Started) -> Response {
-    let kind = if started.is_queued() {
-        "queued"
-    } else if started.is_resumed() {
-        "form_answer"
-    } else {
-        "new_turn"
+    let (session_id, message_id) = (started.session.as_str(), started.turn.as_str());
+    let kind = match (started.is_queued(), started.is_resumed()) {
+        (true, _) => "queued",
+        (false, true) => "form_answer",
+        (false, false) => "new_turn",
     };
-    let body = json!({ "session_id": started.session, "message_id": started.turn, "kind": kind });
-    identify((StatusCode::ACCEPTED, Json(body)).into_response(), &started.session, &started.turn)
+    let body = Json(Accepted { session_id, message_id, kind });
+    identify((StatusCode::ACCEPTED, body).into_response(), &started.session, &started.turn)
 }

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use everturn_core::{FormId, Json, SessionId, ToolRef, submission::OnBusy};
+use everturn_http::Object;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{
-    error::{ApiError, Thing},
-    object::Object,
-};
+use crate::error::{ApiError, Thing};
 
 /// How many documents one message may bring.
 const MAX_DOCUMENTS: usize = 20;
@@ -159,7 +157,7 @@ fn busy(word: &str) -> Result<OnBusy, ApiError> {
 
 #[cfg(test)]
 mod tests {
-    use everturn_http::{BodyLimits, parse_json};
+    use everturn_http::{BodyLimits, Object, parse_json};
     use expect_test::{Expect, expect};
 
     use super::*;

@@ -8,14 +8,12 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use everturn_http::{Scope, parse_json, read_body};
+use everturn_http::{Object, Scope, parse_json, read_body};
 use http::{HeaderMap, StatusCode, header};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     error::{ApiError, Thing},
-    object::Object,
     path,
     routes::Api,
     time::rfc3339,
@@ -29,6 +27,12 @@ const MAX_LIFETIME: u64 = 60 * 60;
 #[derive(Default, Deserialize)]
 struct TokenIn {
     ttl_seconds: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct TokenOut {
+    token: String,
+    expires_at: String,
 }
 
 impl TokenIn {
@@ -58,8 +62,8 @@ pub(crate) async fn create(
     };
     let made = api.engine.stream_token(&caller.tenant, &session, &turn, request.lifetime()?).await?;
     let (token, expires_at) = made.ok_or_else(|| ApiError::no(Thing::Message, turn.as_str()))?;
-    let body = json!({ "token": token, "expires_at": rfc3339(expires_at) });
-    Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(body)).into_response())
+    let body = Json(TokenOut { token, expires_at: rfc3339(expires_at) });
+    Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], body).into_response())
 }
 
 #[cfg(test)]

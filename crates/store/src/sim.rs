@@ -194,10 +194,11 @@ impl Store for SimStore {
     fn old_records(
         &self,
         kind: RecordKind,
+        state: &str,
         before: Timestamp,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
-        self.read(|state| state.old_records(kind, before, limit))
+        self.read(|kept| kept.old_records(kind, state, before, limit))
     }
 
     fn idle_sessions(

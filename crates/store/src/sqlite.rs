@@ -266,10 +266,12 @@ impl Store for SqliteStore {
     fn old_records(
         &self,
         kind: RecordKind,
+        state: &str,
         before: Timestamp,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
-        self.readers.read(move |connection| records::old_records(connection, kind, before, limit)).boxed()
+        let state = state.to_owned();
+        self.readers.read(move |connection| records::old_records(connection, kind, &state, before, limit)).boxed()
     }
 
     fn idle_sessions(

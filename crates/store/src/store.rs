@@ -121,11 +121,12 @@ pub trait Store: Send + Sync + 'static {
     /// that nobody shortened is at level 0), those that ended first before the others; `limit` at most.
     fn old_logs(&self, before: Timestamp, level: u8, limit: usize) -> BoxFuture<'_, Result<Vec<TurnId>, StoreError>>;
 
-    /// Records of all tenants of a kind that last changed before a time, those that changed first before the others;
+    /// Records of all tenants of a kind and in a state that last changed before a time, those that changed first before the others;
     /// `limit` at most.
     fn old_records(
         &self,
         kind: RecordKind,
+        state: &str,
         before: Timestamp,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>>;

@@ -15,8 +15,10 @@ use super::{
     text_state::TextState,
 };
 
-/// Bytes of the content of one page, and of one form.
+/// Bytes of the content of one page.
 const MAX_CONTENT: usize = 32 << 20;
+/// Bytes of the content of one form. All forms that are in one another are held at once.
+const MAX_FORM: usize = 4 << 20;
 /// Forms within forms.
 const MAX_FORMS: usize = 12;
 /// States that are saved to be restored.
@@ -96,11 +98,9 @@ impl<'a, 'b> Reader<'a, 'b> {
                 },
                 look => look,
             };
-            let corner = self.numbers(self.file.lookup(&annotation, b"Rect"));
-            let to_page =
-                Matrix::moved_by(corner.map_or(0.0, |[x, ..]: [f64; 4]| x), corner.map_or(0.0, |[_, y, ..]| y));
+            let [x, y, ..]: [f64; 4] = self.numbers(self.file.lookup(&annotation, b"Rect")).unwrap_or_default();
             if let Some(stream) = look.into_stream() {
-                self.read_form(&stream, &page.resources, to_page, 0);
+                self.read_form(&stream, &page.resources, Matrix::moved_by(x, y), 0);
             }
         }
     }
@@ -112,7 +112,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         let resources =
             self.file.lookup(&form.dict, b"Resources").into_dict().map_or_else(|| resources.clone(), Rc::new);
         let matrix = self.numbers(self.file.lookup(&form.dict, b"Matrix")).map_or(Matrix::IDENTITY, Matrix);
-        let content = self.file.decode(form, MAX_CONTENT);
+        let content = self.file.decode(form, MAX_FORM);
         self.read(&content, &mut Scope { resources, fonts: HashMap::new(), forms: forms + 1 }, matrix.then(outside));
     }
 
@@ -137,11 +137,9 @@ impl<'a, 'b> Reader<'a, 'b> {
                     state.font = operands.first().and_then(|name| self.font(name.as_name()?, scope));
                     state.size = number(&operands, 1).unwrap_or(state.size);
                 }
-                Token::Word(word @ (b"true" | b"false" | b"null")) => {
-                    operands.extend(lexer.object_from(Token::Word(word)));
-                    continue;
+                Token::Word(operator) if !matches!(operator, b"true" | b"false" | b"null") => {
+                    self.apply(operator, &operands, &mut state);
                 }
-                Token::Word(operator) => self.apply(operator, &operands, &mut state),
                 token => {
                     let operand = lexer.object_from(token);
                     if operands.len() < MAX_OPERANDS {

@@ -13,6 +13,9 @@ const MAX_NESTING: usize = 48;
 /// Values in one object, at any depth: it bounds the memory that a value takes.
 const MAX_VALUES: usize = 1 << 18;
 
+/// What a value costs beside its bytes.
+const VALUE: usize = 4;
+
 #[derive(Debug, PartialEq)]
 pub(crate) enum Token<'a> {
     Number(f64),
@@ -85,7 +88,7 @@ impl<'a> Lexer<'a> {
 
     fn value(&mut self, token: Token<'a>, depth: usize, values: &mut usize) -> Option<Object> {
         *values += 1;
-        if depth > MAX_NESTING || *values > MAX_VALUES {
+        if depth > MAX_NESTING || *values > MAX_VALUES || !self.budget.pay(VALUE) {
             return None;
         }
         match token {

@@ -47,7 +47,7 @@ fn blocks_are_lines_and_inline_text_flows() {
 #[test]
 fn what_is_not_shown_is_left_out() {
     let html = "a<!-- <p>no --><script>if (1 < 2) { '<p>no' }</SCRIPT>b\
-                <noscript>no<noscript>no</noscript>no</noscript>c<svg><text>no</text></svg><style>no</style>d<?php no ?><![CDATA[no]]>e<template><p>no</template>f";
+                <noscript>no<noscript>no</noscript>no</noscript>c<svg/><svg><text>no</text></svg><style>no</style>d<?php no ?><![CDATA[no]]>e<template><p>no</template>f";
     check(html, &expect!["abcdef"]);
 }
 

@@ -16,7 +16,8 @@ async fn deleting_a_session_ends_a_silent_provider_call_at_once() {
     let started = world.begin("hi").await;
     until(async || world.log().await.len() == 3).await;
     let begun = Instant::now();
-    let (deleted, seen) = tokio::join!(world.delete(&world.tenant, &started.session, None), leg_of(&world.engine, &started));
+    let (deleted, seen) =
+        tokio::join!(world.delete(&world.tenant, &started.session, None), leg_of(&world.engine, &started));
     deleted.unwrap();
     assert!(begun.elapsed() < Duration::from_millis(20), "{:?}", begun.elapsed());
     assert_eq!(model.under_way(), 0, "the call goes on");
@@ -42,7 +43,8 @@ async fn deleting_a_session_ends_a_running_tool_at_once() {
     let world = World::start(setup).await;
     let started = world.begin("hi").await;
     gate.waiting(1).await;
-    let (deleted, seen) = tokio::join!(world.delete(&world.tenant, &started.session, None), leg_of(&world.engine, &started));
+    let (deleted, seen) =
+        tokio::join!(world.delete(&world.tenant, &started.session, None), leg_of(&world.engine, &started));
     deleted.unwrap();
     assert_eq!(world.setup.ledger.running(), 0, "the tool goes on");
     expect![[r#"

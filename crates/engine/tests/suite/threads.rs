@@ -36,7 +36,8 @@ async fn converse(world: Arc<World>, submit: Submit) {
         .into();
     let events = leg_of(&world.engine, &started).await;
     let Some((_, Event::Waiting(wait))) = events.last() else { panic!("{events:?}") };
-    let answers = wait.calls.iter().map(|call| Answer::Permission { call_id: call.id.clone(), granted: true, reason: None });
+    let answers =
+        wait.calls.iter().map(|call| Answer::Permission { call_id: call.id.clone(), granted: true, reason: None });
     let answers = Submit {
         target: Target::Existing(started.session.clone()),
         update: Default::default(),

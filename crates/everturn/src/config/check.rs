@@ -16,9 +16,9 @@ use super::{
     choice::choose,
     duration as human_duration,
     file::{File, Text},
-    keys, retention,
+    keys,
     problem::Report,
-    provider,
+    provider, retention,
     settings::{Config, Durability, Provider, Source, StoreLocation},
 };
 

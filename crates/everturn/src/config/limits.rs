@@ -90,7 +90,8 @@ impl Limits {
         let ring_bytes = size("ring_bytes", &file.ring_bytes, 4096..=64 * 1024 * 1024, default.ring_bytes);
         let session_queue = size("session_queue", &file.session_queue, 0..=10_000, default.session_queue);
         // What the store takes in one piece.
-        let artifact_bytes = size("artifact_bytes", &file.artifact_bytes, 1024..=8 * 1024 * 1024, default.artifact_bytes);
+        let artifact_bytes =
+            size("artifact_bytes", &file.artifact_bytes, 1024..=8 * 1024 * 1024, default.artifact_bytes);
         let document_bytes = size("document_bytes", &file.document_bytes, 1024..=500_000_000, default.document_bytes);
         let document_context_bytes = size(
             "document_context_bytes",

@@ -1,5 +1,6 @@
 //! What the server looks for by itself, of all tenants: what is due, and what has grown old.
 
+use bytes::Bytes;
 use everturn_core::{Timestamp, TurnId};
 
 use super::{
@@ -124,7 +125,7 @@ pub async fn idle_sessions_are_found(harness: &impl Harness) {
     assert_eq!(store.idle_sessions(Timestamp(1_000), 10).await, Ok(vec![id(never)]));
 }
 
-/// By the time of their last change.
+/// By their state and the time of their last change.
 pub async fn old_records_are_found(harness: &impl Harness) {
     let mut store = harness.open().await;
     let (ours, theirs) = (Talk::new("acme").tenant, Talk::new("evil").tenant);
@@ -137,7 +138,7 @@ pub async fn old_records_are_found(harness: &impl Harness) {
     ] {
         accept(&store, timed(put(owner, write(kind, name, "new")), at)).await;
     }
-    let bytes = bytes::Bytes::from_static(b"content");
+    let bytes = Bytes::from_static(b"content");
     let (kind, id) = (RecordKind::Document, "b".to_owned());
     accept(&store, timed(put(&ours, vec![Write::Blob { kind, id, part: 0, bytes }]), 900)).await;
     for is_reopened in [false, true] {
@@ -146,23 +147,23 @@ pub async fn old_records_are_found(harness: &impl Harness) {
             store = harness.open().await;
         }
         let old = async |before, limit| {
-            let rows = store.old_records(RecordKind::Document, Timestamp(before), limit).await.expect("records");
+            let rows = store.old_records(RecordKind::Document, "new", Timestamp(before), limit).await.expect("records");
             rows.into_iter().map(|row| (row.tenant, row.record.id, row.updated_at.0)).collect::<Vec<_>>()
         };
-        let (a, b, theirs) = (
-            (ours.clone(), "a".to_owned(), 300),
-            (ours.clone(), "b".to_owned(), 200),
+        let all = [
             (theirs.clone(), "a".to_owned(), 100),
-        );
-        assert_eq!(old(100, 10).await, []);
-        assert_eq!(old(101, 10).await, [theirs.clone()]);
-        assert_eq!(old(1_000, 10).await, [theirs.clone(), b.clone(), a]);
-        assert_eq!(old(1_000, 2).await, [theirs, b]);
-        assert_eq!(old(1_000, 0).await, []);
+            (ours.clone(), "b".to_owned(), 200),
+            (ours.clone(), "a".to_owned(), 300),
+        ];
+        for (before, limit, count) in [(100, 10, 0), (101, 10, 1), (1_000, 10, 3), (1_000, 2, 2), (1_000, 0, 0)] {
+            assert_eq!(old(before, limit).await, all[..count], "{limit} before {before}");
+        }
     }
     accept(&store, timed(put(&ours, write(RecordKind::Document, "b", "changed")), 800)).await;
-    let rows = store.old_records(RecordKind::Document, Timestamp(1_000), 10).await.expect("records");
-    assert_eq!(rows.iter().map(|row| row.updated_at.0).collect::<Vec<_>>(), [100, 300, 800]);
+    for (state, times) in [("new", [100, 300].as_slice()), ("changed", &[800]), ("other", &[])] {
+        let rows = store.old_records(RecordKind::Document, state, Timestamp(1_000), 10).await.expect("records");
+        assert_eq!(rows.iter().map(|row| row.updated_at.0).collect::<Vec<_>>(), times, "{state}");
+    }
 }
 
 /// Those that were deleted before a time; the others stay taken.

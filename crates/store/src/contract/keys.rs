@@ -76,9 +76,9 @@ pub async fn every_command_may_have_a_key(harness: &impl Harness) {
         // The very same is recognised, but for a put, which says itself that it was kept.
         let again = submit(&store, command).await;
         if name == "put" {
-            assert_eq!(again, repeated("put"))
+            assert_eq!(again, repeated("put"));
         } else {
-            assert!(again.is_ok(), "{name}: {again:?}")
+            assert!(again.is_ok(), "{name}: {again:?}");
         }
         for other in [
             put(owner, write("two")),

@@ -230,9 +230,11 @@ async fn compare_chores(world: &World, store: &Arc<dyn Store>, sim: &Arc<dyn Sto
                 let found = store.old_logs(before, level, limit).await;
                 tally.agree("old logs", place, found, sim.old_logs(before, level, limit).await);
             }
-            let found = placeless(store.old_records(RecordKind::Form, before, limit).await);
-            let expected = placeless(sim.old_records(RecordKind::Form, before, limit).await);
-            tally.agree("old records", place, found, expected);
+            for state in STATES {
+                let found = placeless(store.old_records(RecordKind::Form, state, before, limit).await);
+                let expected = placeless(sim.old_records(RecordKind::Form, state, before, limit).await);
+                tally.agree("old records", place, found, expected);
+            }
         }
     }
     // What the chores find can be told from the sessions themselves.

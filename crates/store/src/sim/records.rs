@@ -138,9 +138,10 @@ impl State {
         rows.into_iter().take(limit).cloned().collect()
     }
 
-    pub(super) fn old_records(&self, kind: RecordKind, before: Timestamp, limit: usize) -> Vec<RecordRow> {
+    pub(super) fn old_records(&self, kind: RecordKind, state: &str, before: Timestamp, limit: usize) -> Vec<RecordRow> {
         let rows = self.records.values().map(|kept| &kept.row);
-        let mut old: Vec<&RecordRow> = rows.filter(|row| row.record.kind == kind && row.updated_at < before).collect();
+        let wanted = |row: &&RecordRow| row.record.kind == kind && row.record.state == state && row.updated_at < before;
+        let mut old: Vec<&RecordRow> = rows.filter(wanted).collect();
         old.sort_by_key(|row| (row.updated_at, row.position));
         old.into_iter().take(limit).cloned().collect()
     }

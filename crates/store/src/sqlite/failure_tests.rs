@@ -7,8 +7,10 @@ use tempfile::TempDir;
 
 use super::{Durability, SqliteStore};
 use crate::{
-    Command, Refusal, Store, StoreError, TurnStatus,
-    contract::fixture::{Talk, accept, append, append_rest, assert_log, ended, node, page, rest, segment, submit},
+    Command, RecordKind, Refusal, Store, StoreError, TurnStatus, Write,
+    contract::fixture::{
+        Talk, accept, append, append_rest, assert_log, ended, node, page, put, record, rest, segment, submit,
+    },
 };
 
 struct Place {
@@ -57,6 +59,7 @@ async fn a_full_disk_takes_nothing_back_and_passes() {
         append(&turn, 1, segment(5, 1)),
         append_rest(&turn, 1, segment(6, 1), rest(ended(), 4)),
         other.begin(&new, None, 2),
+        put(&other.tenant, vec![Write::Record(record(RecordKind::Form, "form", Some(&other.session), "open", "x"))]),
         append(&new, 1, large(3, 1 << 20)),
     ]);
     for _ in 0..3 {
@@ -68,6 +71,7 @@ async fn a_full_disk_takes_nothing_back_and_passes() {
         assert_eq!((record.head, record.status), (4, TurnStatus::Running));
         assert_eq!(store.session(&other.tenant, &other.session).await, Ok(None));
         assert_eq!(page(&store, &new, 0, 100).await, Vec::new());
+        assert_eq!(store.record(&other.tenant, RecordKind::Form, "form").await, Ok(None));
     }
 
     sqlite.on_writer(limit(pages + 100_000)).await.unwrap();
@@ -75,6 +79,7 @@ async fn a_full_disk_takes_nothing_back_and_passes() {
     assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
     assert_log(&store, &turn, 6).await;
     assert_eq!(page(&store, &new, 0, 1 << 21).await.len(), 3);
+    assert!(store.record(&other.tenant, RecordKind::Form, "form").await.unwrap().is_some());
     drop((store, sqlite));
     let store: Arc<dyn Store> = place.open();
     assert_log(&store, &turn, 6).await;

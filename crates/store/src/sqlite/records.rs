@@ -121,12 +121,13 @@ pub(super) fn blob(
 pub(super) fn old_records(
     connection: &Connection,
     kind: RecordKind,
+    state: &str,
     before: Timestamp,
     limit: usize,
 ) -> Result<Vec<RecordRow>, StoreError> {
     let sql = format!(
-        "{} WHERE r.kind = ?1 AND r.updated_at < ?2 ORDER BY r.updated_at, r.id LIMIT ?3",
+        "{} WHERE r.kind = ?1 AND r.state = ?2 AND r.updated_at < ?3 ORDER BY r.updated_at, r.id LIMIT ?4",
         by("records_by_time")
     );
-    rows(connection, &sql, params![kind.number(), before.millis(), int(limit as u64)])
+    rows(connection, &sql, params![kind.number(), state, before.millis(), int(limit as u64)])
 }

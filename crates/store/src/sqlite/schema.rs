@@ -20,8 +20,8 @@
 //!
 //! Columns that may be large come last in their row: SQLite reads the columns before them without touching them.
 //!
-//! Most indexes hold but the few rows that somebody looks for by them, so that a turn which only runs and ends touches
-//! two of them: `turns_running` and `turns_ended`.
+//! Most indexes hold only the few rows that somebody looks for by them, so that a turn which does nothing but run and
+//! end touches three of these: `turns_running`, `turns_ended` and `sessions_idle`.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -123,7 +123,7 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX records_by_state ON records (tenant, kind, state, id);
     CREATE INDEX records_by_session ON records (session, kind, id);
     CREATE INDEX records_by_session_and_state ON records (session, kind, state, id);
-    CREATE INDEX records_by_time ON records (kind, updated_at);
+    CREATE INDEX records_by_time ON records (kind, state, updated_at);
 
     CREATE TABLE blobs (
         id INTEGER PRIMARY KEY,

@@ -9,9 +9,13 @@ use std::{
 };
 
 use everturn_core::{
-    Event, Message, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
+    Event, Json, Message, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId,
+    Usage,
 };
-use everturn_store::{Append, BeginTurn, Command, Durability, NodeId, Rest, SqliteStore, Start, Store, TurnStatus};
+use everturn_store::{
+    Append, BeginTurn, Command, Durability, NodeId, Record, RecordKind, Rest, SqliteStore, Start, Store, TurnStatus,
+    Write,
+};
 
 use super::child;
 
@@ -22,6 +26,19 @@ fn segment(first_seq: u64, count: u64) -> Segment {
     (first_seq..first_seq + count)
         .for_each(|seq| builder.push(Timestamp(1), &Event::TextDelta(format!("event {seq}"))));
     builder.take()
+}
+
+/// A record that says how far its turn is. Written with the events, so it must never say anything else.
+fn progress(turn: &TurnId, head: u64) -> Vec<Write> {
+    vec![Write::Record(Record {
+        kind: RecordKind::Artifact,
+        id: turn.to_string(),
+        session: None,
+        turn: Some(turn.clone()),
+        state: "growing".to_owned(),
+        body: Json::of(&head).unwrap(),
+        outcome: None,
+    })]
 }
 
 /// The child: several turns at a time, ended and begun anew; tells what was acknowledged. Does nothing by itself.
@@ -46,7 +63,7 @@ async fn writes_until_it_is_killed() {
                 epoch: 1,
                 segment: segment(*head + 1, count),
                 rest: ends.then_some(rest),
-                writes: Vec::new(),
+                writes: progress(turn, *head + count),
                 at: Timestamp(2),
             }));
             *head += count;
@@ -63,7 +80,7 @@ async fn writes_until_it_is_killed() {
                 start: Start::Now(NodeId("child".to_owned())),
                 segment: segment(1, 2),
                 messages: vec![Message::user("hello")],
-                writes: Vec::new(),
+                writes: progress(&turn, 2),
                 key: None,
                 at: Timestamp(1),
             })));
@@ -136,6 +153,8 @@ async fn what_was_acknowledged_survives_a_kill() {
                         assert_eq!(last.last_seq(), seq);
                     }
                     assert_eq!(turn.head, seq, "the head of {} is the end of its log", turn.id);
+                    let record = store.record(&TenantId::local(), RecordKind::Artifact, turn.id.as_str()).await;
+                    assert_eq!(record.unwrap().unwrap().record.body.as_str(), seq.to_string());
                     heads.insert(turn.id.to_string(), seq);
                 }
             }

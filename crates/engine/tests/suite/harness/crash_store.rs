@@ -165,10 +165,11 @@ impl Store for CrashStore {
     fn old_records(
         &self,
         kind: RecordKind,
+        state: &str,
         before: Timestamp,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
-        self.store.old_records(kind, before, limit)
+        self.store.old_records(kind, state, before, limit)
     }
 
     fn idle_sessions(

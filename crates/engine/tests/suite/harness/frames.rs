@@ -1,34 +1,59 @@
-//! A projection for tests: some events give no frame, some one, some several.
+//! Projections for tests: some events give no frame, some one, some several.
 
-use everturn_core::{CorruptSegment, Kind, RawEvent, SessionId, TurnId};
+use everturn_core::{CorruptSegment, Event, Kind, RawEvent, SessionId, TurnId};
 use everturn_engine::{Cursor, Flow, Frames, Projection, TurnReader, TurnView, write_json};
 use everturn_store::{SimStore, Store as _};
 
 use super::in_time;
 
-/// The projection.
-pub(crate) static FRAMES: SeveralFrames = SeveralFrames;
+/// Ends its streams where a turn rests.
+pub(crate) static FRAMES: SeveralFrames = SeveralFrames { name: "frames", at_rest: AtRest::Closes };
+/// Ends its streams where a turn ends.
+pub(crate) static PATIENT: SeveralFrames = SeveralFrames { name: "patient", at_rest: AtRest::GoesOn };
+/// Ends its streams where somebody must do something.
+pub(crate) static ASKING: SeveralFrames = SeveralFrames { name: "asking", at_rest: AtRest::ClosesIfAsked };
+/// Ends its streams where a turn rests, if it still does.
+pub(crate) static PAUSING: SeveralFrames = SeveralFrames { name: "pausing", at_rest: AtRest::Pauses };
 
 #[derive(Debug)]
-pub(crate) struct SeveralFrames;
+pub(crate) struct SeveralFrames {
+    name: &'static str,
+    at_rest: AtRest,
+}
+
+/// What becomes of a stream when its turn rests.
+#[derive(Clone, Copy, Debug)]
+enum AtRest {
+    Closes,
+    GoesOn,
+    ClosesIfAsked,
+    Pauses,
+}
 
 impl Projection for SeveralFrames {
     fn name(&self) -> &'static str {
-        "several-frames"
+        self.name
     }
 
     fn project(&self, _: &TurnView, event: &RawEvent<'_>, frames: &mut Frames<'_>) -> Result<Flow, CorruptSegment> {
-        let (count, flow) = match event.kind {
-            Kind::STEP_STARTED => (0, Flow::Continue),
-            Kind::STEP_FINISHED | Kind::STEP_RESTARTED => (3, Flow::Continue),
-            Kind::TOOL_FINISHED => (2, Flow::Continue),
-            Kind::WAITING | Kind::TURN_ENDED => (2, Flow::Close),
+        let decoded = event.decode()?;
+        let (count, flow) = match (event.kind, &decoded) {
+            (Kind::STEP_STARTED, _) => (0, Flow::Continue),
+            (Kind::STEP_FINISHED | Kind::STEP_RESTARTED, _) => (3, Flow::Continue),
+            (Kind::TOOL_FINISHED, _) => (2, Flow::Continue),
+            (_, Event::Waiting(wait)) => match self.at_rest {
+                AtRest::Closes => (2, Flow::Close),
+                AtRest::ClosesIfAsked if !wait.is_timed() => (2, Flow::Close),
+                AtRest::ClosesIfAsked | AtRest::GoesOn => (2, Flow::Continue),
+                AtRest::Pauses => (2, Flow::Pause),
+            },
+            (Kind::TURN_ENDED, _) => (2, Flow::Close),
             _ => (1, Flow::Continue),
         };
         if count > 1 {
             frames.several();
         }
-        let text = format!("{:?}", event.decode()?);
+        let text = format!("{decoded:?}");
         for part in 1..=count {
             frames.event("event", |out| write_json(out, &format!("{}.{part} {text}", event.seq)));
         }

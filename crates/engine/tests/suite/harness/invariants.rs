@@ -1,7 +1,8 @@
 //! What must hold of every session, whatever happened to it.
 
 use everturn_core::{
-    CallId, CallState, Event, Finish, Message, Phase, RawEvent, Role, SessionId, TenantId, TurnId, TurnState, Usage, context,
+    CallId, CallState, Event, Finish, Message, Phase, RawEvent, Role, SessionId, TenantId, TurnId, TurnState, Usage,
+    context,
 };
 use everturn_engine::Engine;
 use everturn_store::{SimStore, Store as _, TurnRecord, TurnStatus};

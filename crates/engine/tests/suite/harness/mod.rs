@@ -6,16 +6,20 @@ mod gate;
 mod invariants;
 mod model;
 mod records;
+mod session;
 mod setup;
 mod tools;
 mod transcript;
 mod world;
 
 pub(crate) use crash_store::{CrashStore, Death};
-pub(crate) use frames::{FRAMES, Frame, all_frames, parse_frames, read_all, read_some};
+pub(crate) use frames::{ASKING, FRAMES, Frame, PATIENT, PAUSING, all_frames, parse_frames, read_all, read_some};
 pub(crate) use gate::{Gate, in_time, until};
 pub(crate) use invariants::{check_session, complaint, stored_log};
-pub(crate) use model::{Beat, Script, ScriptedModel, bad_call, call, fail, fail_after, finish, say, sign, stop, think};
+pub(crate) use model::{
+    Beat, Script, ScriptedModel, bad_call, call, call_begins, call_ends, fail, fail_after, finish, input, say, sign,
+    stop, think,
+};
 pub(crate) use setup::Setup;
 pub(crate) use tools::{Behaviour, Ledger, spec, tool, tool_set};
 pub(crate) use transcript::Names;

@@ -48,6 +48,22 @@ pub(crate) fn call(name: &str, input: &str) -> Beat {
     Beat::Event(ModelEvent::ToolCall { part: 0, name: name.to_owned(), input })
 }
 
+/// A call begins whose input streams; this tells it from other calls of the answer.
+pub(crate) fn call_begins(part: u32, name: &str) -> Beat {
+    Beat::Event(ModelEvent::ToolCallStarted { part, name: name.to_owned() })
+}
+
+/// A piece of its input.
+pub(crate) fn input(part: u32, json: &str) -> Beat {
+    Beat::Event(ModelEvent::ToolInputDelta { part, json: json.to_owned() })
+}
+
+/// It is complete.
+pub(crate) fn call_ends(part: u32, name: &str, input: &str) -> Beat {
+    let input = Json::parse(input).expect("tests write valid JSON");
+    Beat::Event(ModelEvent::ToolCall { part, name: name.to_owned(), input })
+}
+
 pub(crate) fn bad_call(name: &str, input: &str) -> Beat {
     Beat::Event(ModelEvent::BadToolCall { part: 0, name: name.to_owned(), input: input.to_owned() })
 }

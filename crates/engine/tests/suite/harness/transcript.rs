@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use everturn_core::{
-    Answer, ArtifactId, ArtifactRef, ArtifactStarted, Block, CallId, CallRoute, Content, Event, Message, Outcome, Usage,
-    Wait, WaitingCall, WaitingFor,
+    Answer, ArtifactId, ArtifactRef, ArtifactStarted, Block, CallId, CallRoute, Content, Event, Message, Outcome,
+    Usage, Wait, WaitingCall, WaitingFor,
 };
 
 /// Gives short names to ids, in order of appearance.

@@ -62,7 +62,7 @@ pub(crate) struct World {
     pub(crate) store: SimStore,
     pub(crate) engine: Engine,
     pub(crate) tenant: TenantId,
-    names: Mutex<Names>,
+    pub(super) names: Mutex<Names>,
     session: Mutex<Option<SessionId>>,
 }
 

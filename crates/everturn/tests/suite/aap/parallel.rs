@@ -69,7 +69,7 @@ fn in_deltas() {
             data: {"toolCallId":"call#3","content":"42"}
 
             event: turn_stop
-            id: 12
+            id: 13
             data: {"stopReason":"tool_use"}
 
             > POST /session/sess#1 {"stream":"delta","messages":[{"role":"tool","toolCallId":"call#1","content":"18°C"},{"role":"tool","toolCallId":"call#2","content":"shown"},{"role":"tool_permission","toolCallId":"call#4","granted":true}]}
@@ -79,23 +79,23 @@ fn in_deltas() {
             x-message-id: turn#1
 
             event: turn_start
-            id: 13
+            id: 14
             data: {}
 
             event: tool_result
-            id: 15
+            id: 16
             data: {"toolCallId":"call#4","content":"<now>"}
 
             event: text_delta
-            id: 17
+            id: 18
             data: {"delta":"All "}
 
             event: text_delta
-            id: 18
+            id: 19
             data: {"delta":"done."}
 
             event: turn_stop
-            id: 20
+            id: 21
             data: {"stopReason":"end_turn"}
 
             > GET /session/sess#1?history=full
@@ -194,7 +194,7 @@ fn in_messages() {
             data: {"toolCallId":"call#3","content":"42"}
 
             event: turn_stop
-            id: 12
+            id: 13
             data: {"stopReason":"tool_use"}
 
             > POST /session/sess#1 {"stream":"message","messages":[{"role":"tool_permission","toolCallId":"call#4","granted":false,"reason":"no time"},{"role":"tool","toolCallId":"call#2","content":"shown"},{"role":"tool","toolCallId":"call#1","content":"18°C"}]}
@@ -204,19 +204,19 @@ fn in_messages() {
             x-message-id: turn#1
 
             event: turn_start
-            id: 13
+            id: 14
             data: {}
 
             event: tool_result
-            id: 14
+            id: 15
             data: {"toolCallId":"call#4","content":"Tool call denied: no time"}
 
             event: text
-            id: 18
+            id: 19
             data: {"text":"All done."}
 
             event: turn_stop
-            id: 19
+            id: 20
             data: {"stopReason":"end_turn"}
 
         "#]],

@@ -37,7 +37,7 @@ fn granted_in_deltas() {
             data: {"toolCallId":"call#1","name":"calculator","input":{"expression":"6*7"}}
 
             event: turn_stop
-            id: 5
+            id: 6
             data: {"stopReason":"tool_use"}
 
             > POST /session/sess#1 {"stream":"delta","messages":[{"role":"tool_permission","toolCallId":"call#1","granted":true}]}
@@ -47,23 +47,23 @@ fn granted_in_deltas() {
             x-message-id: turn#1
 
             event: turn_start
-            id: 6
+            id: 7
             data: {}
 
             event: tool_result
-            id: 8
+            id: 9
             data: {"toolCallId":"call#1","content":"42"}
 
             event: text_delta
-            id: 10
+            id: 11
             data: {"delta":"It is "}
 
             event: text_delta
-            id: 11
+            id: 12
             data: {"delta":"42."}
 
             event: turn_stop
-            id: 13
+            id: 14
             data: {"stopReason":"end_turn"}
 
         "#]],
@@ -98,7 +98,7 @@ fn granted_in_messages() {
             data: {"toolCallId":"call#1","name":"calculator","input":{"expression":"6*7"}}
 
             event: turn_stop
-            id: 5
+            id: 6
             data: {"stopReason":"tool_use"}
 
             > POST /session/sess#1 {"stream":"message","messages":[{"role":"tool_permission","toolCallId":"call#1","granted":true}]}
@@ -108,19 +108,19 @@ fn granted_in_messages() {
             x-message-id: turn#1
 
             event: turn_start
-            id: 6
+            id: 7
             data: {}
 
             event: tool_result
-            id: 8
+            id: 9
             data: {"toolCallId":"call#1","content":"42"}
 
             event: text
-            id: 12
+            id: 13
             data: {"text":"It is 42."}
 
             event: turn_stop
-            id: 13
+            id: 14
             data: {"stopReason":"end_turn"}
 
         "#]],
@@ -216,7 +216,7 @@ fn denied_without_a_reason() {
             data: {"toolCallId":"call#1","name":"calculator","input":{"expression":"6*7"}}
 
             event: turn_stop
-            id: 5
+            id: 6
             data: {"stopReason":"tool_use"}
 
             > POST /session/sess#1 {"stream":"delta","messages":[{"role":"tool_permission","toolCallId":"call#1","granted":false}]}
@@ -226,19 +226,19 @@ fn denied_without_a_reason() {
             x-message-id: turn#1
 
             event: turn_start
-            id: 6
+            id: 7
             data: {}
 
             event: tool_result
-            id: 7
+            id: 8
             data: {"toolCallId":"call#1","content":"Tool call denied"}
 
             event: text_delta
-            id: 9
+            id: 10
             data: {"delta":"Then not."}
 
             event: turn_stop
-            id: 11
+            id: 12
             data: {"stopReason":"end_turn"}
 
             > GET /session/sess#1?history=full
@@ -404,7 +404,7 @@ fn trust_given_with_the_permission_holds_afterwards() {
             data: {"toolCallId":"call#1","name":"calculator","input":{"expression":"6*7"}}
 
             event: turn_stop
-            id: 5
+            id: 6
             data: {"stopReason":"tool_use"}
 
             > POST /session/sess#1 {"stream":"message","agent":{"tools":[{"name":"calculator","trust":true}]},"messages":[{"role":"tool_permission","toolCallId":"call#1","granted":true}]}
@@ -414,27 +414,27 @@ fn trust_given_with_the_permission_holds_afterwards() {
             x-message-id: turn#1
 
             event: turn_start
-            id: 6
+            id: 7
             data: {}
 
             event: tool_result
-            id: 8
+            id: 9
             data: {"toolCallId":"call#1","content":"42"}
 
             event: tool_call
-            id: 11
+            id: 12
             data: {"toolCallId":"call#2","name":"calculator","input":{"expression":"6*7"}}
 
             event: tool_result
-            id: 13
+            id: 14
             data: {"toolCallId":"call#2","content":"42"}
 
             event: text
-            id: 16
+            id: 17
             data: {"text":"Twice."}
 
             event: turn_stop
-            id: 17
+            id: 18
             data: {"stopReason":"end_turn"}
 
         "#]],

@@ -55,10 +55,10 @@ fn unknown_keys() {
     check(
         "colour = 'red'",
         expect![[r#"
-        error: unknown key `colour`
-          --> everturn.toml:1:1
+            error: unknown key `colour`
+              --> everturn.toml:1:1
 
-        hint: the keys here are `listen`, `store`, `durability`, `keys`, `providers`, `agents`, `limits`"#]],
+            hint: the keys here are `listen`, `store`, `durability`, `keys`, `providers`, `agents`, `limits`, `retention`"#]],
     );
     check_agent(
         "tols = ['clock']",
@@ -74,7 +74,7 @@ fn unknown_keys() {
             error: unknown key `temperature`
               --> everturn.toml:6:1
 
-            hint: the keys here are `name`, `version`, `title`, `description`, `instructions`, `model`, `fallback`, `tools`, `trusted`, `internal_tools`, `max_steps`, `turn_timeout`, `options`, `capabilities`, `max_output_tokens`, `context_window`"#]],
+            hint: the keys here are `name`, `version`, `title`, `description`, `instructions`, `model`, `fallback`, `tools`, `trusted`, `internal_tools`, `max_steps`, `turn_timeout`, `options`, `capabilities`, `max_output_tokens`, `context_window`, `titles`"#]],
     );
     check(
         "[limits]\nbody_byte = 5",

@@ -27,7 +27,10 @@ pub(crate) struct Client {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
+    /// As text; what is none is replaced.
     pub(crate) body: String,
+    /// As it is.
+    pub(crate) bytes: Bytes,
 }
 
 impl Answer {
@@ -81,18 +84,44 @@ impl Client {
         block_on(async {
             let (_sender, response) = exchange(self.address, request).await.unwrap();
             let (parts, body) = response.into_parts();
-            let body = body.collect().await.expect("the answer breaks off").to_bytes();
-            let body = String::from_utf8(body.into()).unwrap();
-            Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+            let bytes = body.collect().await.expect("the answer breaks off").to_bytes();
+            let body = String::from_utf8_lossy(&bytes).into_owned();
+            Answer { status: parts.status.as_u16(), headers: parts.headers, body, bytes }
         })
     }
 
     /// Sends JSON and gives the answer as it comes.
     #[track_caller]
     pub(crate) fn open(&self, method: &str, path: &str, body: &str) -> Streaming {
-        let request = self.request(method, path, &[("content-type", "application/json")], body.to_owned());
+        self.open_with(method, path, &[("content-type", "application/json")], body.to_owned())
+    }
+
+    /// As [`Self::open`], with these headers.
+    #[track_caller]
+    pub(crate) fn open_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Streaming {
+        let request = self.request(method, path, headers, body);
         let (sender, response) = block_on(exchange(self.address, request)).unwrap();
         Streaming { _sender: sender, response, pending: String::new() }
+    }
+
+    /// Sends the same request many times at once and gives the whole answers.
+    pub(crate) fn get_at_once(&self, path: &str, times: usize) -> Vec<String> {
+        let read = |request| {
+            let address = self.address;
+            runtime().spawn(async move {
+                let (_sender, response) = exchange(address, request).await.unwrap();
+                let body = response.into_body().collect().await.expect("the answer breaks off").to_bytes();
+                String::from_utf8(body.into()).unwrap()
+            })
+        };
+        let reads: Vec<_> = (0..times).map(|_| read(self.request("GET", path, &[], ""))).collect();
+        block_on(async { futures_util::future::join_all(reads).await.into_iter().map(Result::unwrap).collect() })
     }
 
     fn request(

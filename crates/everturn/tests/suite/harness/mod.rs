@@ -13,7 +13,7 @@ use std::{
 };
 
 pub(crate) use client::{Answer, Client, Ended, Streaming};
-pub(crate) use model::{Gate, Reply, asked, script};
+pub(crate) use model::{Gate, Reply, asked, go_on, script};
 pub(crate) use server::{Home, Server};
 pub(crate) use shared::{PROVIDER_KEY, key, shared, shared_config};
 pub(crate) use transcript::{Talk, check};

@@ -18,11 +18,19 @@ use super::runtime;
 
 /// Holds a reply back until it is opened.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gate(CancellationToken);
+pub(crate) struct Gate {
+    opened: CancellationToken,
+    left: CancellationToken,
+}
 
 impl Gate {
     pub(crate) fn open(&self) {
-        self.0.cancel();
+        self.opened.cancel();
+    }
+
+    /// Whether somebody who waited for it has gone away instead.
+    pub(crate) fn is_left(&self) -> bool {
+        self.left.is_cancelled()
     }
 }
 
@@ -91,6 +99,26 @@ impl Reply {
         .delta(json!({ "tool_calls": [{ "index": index, "function": { "arguments": second } }] }))
     }
 
+    /// A call, its input in these pieces.
+    pub(crate) fn call_in_pieces(self, name: &str, pieces: &[&str]) -> Self {
+        pieces.iter().fold(self.call_begins(name), |reply, piece| reply.input(piece))
+    }
+
+    /// The head of a call; its input follows.
+    pub(crate) fn call_begins(mut self, name: &str) -> Self {
+        let index = self.calls;
+        self.calls += 1;
+        let function = json!({ "name": name, "arguments": "" });
+        let id = format!("provider-{index}");
+        self.delta(json!({ "tool_calls": [{ "index": index, "id": id, "type": "function", "function": function }] }))
+    }
+
+    /// A piece of the input of the call that was begun last.
+    pub(crate) fn input(self, piece: &str) -> Self {
+        let index = self.calls - 1;
+        self.delta(json!({ "tool_calls": [{ "index": index, "function": { "arguments": piece } }] }))
+    }
+
     /// Waits here.
     pub(crate) fn hold(mut self, gate: &Gate) -> Self {
         self.parts.push(Part::Hold(gate.clone()));
@@ -129,7 +157,9 @@ impl Reply {
         let body = stream::iter(self.parts).filter_map(async |part| match part {
             Part::Bytes(bytes) => Some(Ok::<_, Infallible>(bytes)),
             Part::Hold(gate) => {
-                gate.0.cancelled().await;
+                let waits = gate.left.drop_guard();
+                gate.opened.cancelled().await;
+                waits.disarm();
                 None
             }
         });
@@ -154,6 +184,12 @@ pub(crate) fn script(name: &str, replies: impl IntoIterator<Item = Reply>) {
     let script = Script { replies: replies.into_iter().collect(), requests: Vec::new() };
     let before = scripts().lock().unwrap().insert(name.to_owned(), script);
     assert!(before.is_none(), "there are two scripts {name:?}");
+}
+
+/// Adds replies to a script, for what only shows while it plays.
+#[track_caller]
+pub(crate) fn go_on(name: &str, replies: impl IntoIterator<Item = Reply>) {
+    scripts().lock().unwrap().get_mut(name).unwrap().replies.extend(replies);
 }
 
 /// The requests that a script was played for, in order.

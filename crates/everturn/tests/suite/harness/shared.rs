@@ -92,16 +92,19 @@ model = 'demo/load'
 [[agents]]
 name = 'scripted'
 model = 'script/model'
+titles = false
 instructions = 'Answer {{{{nickname}}}} in {{{{language}}}}.'
 {agent}
 [[agents]]
 name = 'short'
 model = 'script/model'
+titles = false
 max_steps = 2
 internal_tools = ['calculator']
 [[agents]]
 name = 'small'
 model = 'script/model'
+titles = false
 context_window = 400
 max_output_tokens = 100
 [providers.lines]
@@ -110,9 +113,11 @@ base_url = '{url}'
 [[agents]]
 name = 'lines'
 model = 'lines/model'
+titles = false
 [[agents]]
 name = 'hasty'
 model = 'script/model'
+titles = false
 turn_timeout = '1s'
 [[agents]]
 name = 'plain'

@@ -1,7 +1,7 @@
 //! Conversations as readable text: requests, then answers as they are on the wire.
 //!
 //! Ids that the server makes are shown by stable names (`sess#1`, `turn#1`, `call#2`), and requests may use these
-//! names.
+//! names. Moments are shown as `<time>`, and how long tools took as nothing.
 
 use std::{collections::HashMap, fmt::Write as _};
 
@@ -156,7 +156,7 @@ impl Names {
 /// The next `kind_` and 32 hexadecimal digits: what is before it, its kind, itself, what is after it.
 fn next_id(text: &str) -> Option<(&str, &str, &str, &str)> {
     const DIGITS: usize = 32;
-    ["sess", "turn", "call"]
+    ["sess", "turn", "call", "form", "art", "doc", "agent"]
         .iter()
         .flat_map(|kind| text.match_indices(&format!("{kind}_")).map(|(at, _)| (at, *kind)).collect::<Vec<_>>())
         .filter_map(|(at, kind)| {
@@ -168,11 +168,33 @@ fn next_id(text: &str) -> Option<(&str, &str, &str, &str)> {
         .min_by_key(|(before, ..)| before.len())
 }
 
-/// What the clock tool says is different every time.
+/// What differs every time: what the clock tool says, moments, and how long things took.
 fn without_time(mut text: String) -> String {
     while let Some(at) = text.find("+00:00, ") {
         let end = text[at..].find(')').unwrap() + at + 1;
         text.replace_range(at - "2026-01-01T00:00:00".len()..end, "<now>");
     }
-    text
+    const TOOK: &str = "\"duration_ms\":";
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (shown, after) = if let Some(after) = rest.strip_prefix(TOOK) {
+            ("\"duration_ms\":0", after.trim_start_matches(|c: char| c.is_ascii_digit()))
+        } else if is_moment(rest) {
+            ("<time>", &rest[MOMENT.len()..])
+        } else {
+            rest.split_at(rest.chars().next().map_or(0, char::len_utf8))
+        };
+        out.push_str(shown);
+        rest = after;
+    }
+    out
+}
+
+/// How moments are written: a digit for each zero.
+const MOMENT: &str = "0000-00-00T00:00:00.000Z";
+
+fn is_moment(text: &str) -> bool {
+    let fits = |(c, form): (u8, u8)| if form == b'0' { c.is_ascii_digit() } else { c == form };
+    text.len() >= MOMENT.len() && text.bytes().zip(MOMENT.bytes()).all(fits)
 }

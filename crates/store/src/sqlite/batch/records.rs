@@ -1,7 +1,7 @@
 //! What commands change beside the turns: records, their blobs, and titles.
 
 use bytes::Bytes;
-use everturn_core::{SessionId, TenantId, Timestamp};
+use everturn_core::{Json, SessionId, TenantId, Timestamp, TurnId};
 use rusqlite::{OptionalExtension, params};
 
 use super::{Batch, Judged, Stop};
@@ -53,7 +53,7 @@ impl Batch<'_, '_> {
                         "UPDATE records SET revision = revision + 1, updated_at = ?4, state = ?5, outcome = ?6
                          WHERE tenant = ?1 AND kind = ?2 AND name = ?3 AND (state <> ?5 OR outcome IS NOT ?6)",
                     )?;
-                    let outcome = outcome.as_ref().map(|outcome| outcome.as_str());
+                    let outcome = outcome.as_ref().map(Json::as_str);
                     update.execute(params![tenant, kind.number(), id, at.millis(), state, outcome])?;
                 }
                 Write::Remove { kind, id } => self.remove_record(tenant, *kind, id)?,
@@ -69,7 +69,7 @@ impl Batch<'_, '_> {
     }
 
     fn write_record(&self, tenant: i64, record: &Record, at: Timestamp) -> Result<(), StoreError> {
-        let outcome = record.outcome.as_ref().map(|outcome| outcome.as_str());
+        let outcome = record.outcome.as_ref().map(Json::as_str);
         if let Some(id) = self.record_id(tenant, record.kind, &record.id)? {
             let mut update = self.connection.prepare_cached(
                 "UPDATE records SET revision = revision + 1, updated_at = ?2, state = ?3, outcome = ?4, body = ?5
@@ -93,7 +93,7 @@ impl Batch<'_, '_> {
                 record.kind.number(),
                 record.id,
                 session,
-                record.turn.as_ref().map(|turn| turn.as_str()),
+                record.turn.as_ref().map(TurnId::as_str),
                 at.millis(),
                 record.state,
                 outcome,

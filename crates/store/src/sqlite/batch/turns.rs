@@ -58,11 +58,16 @@ impl Batch<'_, '_> {
         if let Some((turn, end)) = superseded {
             log::gather(self.connection, turn.id, &[], Some(&end.segment))?;
             let head = turn.head + u64::from(end.segment.count());
-            self.write_rest(
-                Resting { turn: turn.id, session: turn.session, before: turn.usage, head, version, at: begin.at },
-                &end.rest,
-                Some(true),
-            )?;
+            let resting = Resting {
+                turn: turn.id,
+                session: turn.session,
+                before: turn.usage,
+                head,
+                version,
+                is_open: Some(true),
+                at: begin.at,
+            };
+            self.write_rest(resting, &end.rest)?;
         }
         let (id, ordinal) = match &session {
             Some(session) => {
@@ -226,12 +231,17 @@ impl Batch<'_, '_> {
 
         log::gather(self.connection, turn.id, &[], Some(&end.segment))?;
         let head = turn.head + u64::from(end.segment.count());
-        self.write_rest(
-            Resting { turn: turn.id, session: session.id, before: turn.usage, head, version, at: end.at },
-            &end.rest,
-            // A queued turn has nothing to do with whether another one is open.
-            (!was_queued).then_some(false),
-        )?;
+        let resting = Resting {
+            turn: turn.id,
+            session: session.id,
+            before: turn.usage,
+            head,
+            version,
+            // The end of a queued turn leaves the one that is open as it is.
+            is_open: (!was_queued).then_some(false),
+            at: end.at,
+        };
+        self.write_rest(resting, &end.rest)?;
         if was_queued {
             self.connection
                 .prepare_cached("UPDATE sessions SET queued = queued - 1 WHERE id = ?1")?
@@ -277,11 +287,16 @@ impl Batch<'_, '_> {
             })?;
         let version = version + 1;
         let head = turn.head + u64::from(append.segment.count());
-        self.write_rest(
-            Resting { turn: turn.turn, session: turn.session, before, head, version, at: append.at },
-            rest,
-            Some(!rest.status.is_ended()),
-        )?;
+        let resting = Resting {
+            turn: turn.turn,
+            session: turn.session,
+            before,
+            head,
+            version,
+            is_open: Some(!rest.status.is_ended()),
+            at: append.at,
+        };
+        self.write_rest(resting, rest)?;
         self.staged.stop(&append.turn);
         self.write_each(tenant, &append.writes, append.at)?;
         Ok(Receipt { version, ..plain })

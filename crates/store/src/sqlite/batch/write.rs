@@ -38,6 +38,8 @@ pub(super) struct Resting {
     pub(super) head: u64,
     /// The session's version from now on.
     pub(super) version: u64,
+    /// Whether a turn of the session runs or waits from now on; none if that stays as it is.
+    pub(super) is_open: Option<bool>,
     pub(super) at: Timestamp,
 }
 
@@ -94,10 +96,9 @@ impl Batch<'_, '_> {
         self.gathered.rows < GATHERED_ROWS && self.gathered.bytes < GATHERED_BYTES
     }
 
-    /// Writes what is kept of a turn that comes to rest, and what that changes in its session. `is_open` is whether a
-    /// turn of the session runs or waits after that, unless that stays as it is.
-    pub(super) fn write_rest(&self, resting: Resting, rest: &Rest, is_open: Option<bool>) -> Result<(), StoreError> {
-        let Resting { turn, session, before, head, version, at } = resting;
+    /// Writes what is kept of a turn that comes to rest, and what that changes in its session.
+    pub(super) fn write_rest(&self, resting: Resting, rest: &Rest) -> Result<(), StoreError> {
+        let Resting { turn, session, before, head, version, is_open, at } = resting;
         let compaction = rest.compaction.as_ref().map(to_json).transpose()?;
         let (tokens_in, tokens_out) = (tokens(rest.usage.input), tokens(rest.usage.output));
         let wake_at = match &rest.status {

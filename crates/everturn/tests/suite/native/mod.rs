@@ -1,0 +1,30 @@
+//! The durable streaming API, version 1.
+
+mod agents;
+mod approvals;
+mod artifact_versions;
+mod artifacts;
+mod at_once;
+mod busy;
+mod document_context;
+mod documents;
+mod events;
+mod failures;
+mod form_list;
+mod forms;
+mod idempotency;
+mod messages;
+mod one_decision;
+mod readers;
+mod refusals;
+mod resume;
+mod retention;
+mod sessions;
+mod spawn;
+mod stop;
+mod subscribe;
+mod tenants;
+mod titles;
+mod tokens;
+mod wakes;
+mod world;
