@@ -136,13 +136,14 @@ fn common(view: &TurnView, event: &RawEvent<'_>, frames: &mut Frames<'_>) -> Res
                 frames.event("tool_result", |out| write_json(out, &data));
             }
         }
-        Kind::WAITING => {
+        Kind::WAITING => match event.decode()? {
             // Nobody need do anything about a pause that ends by itself: the stream stays open.
-            if !matches!(event.decode()?, Event::Waiting(wait) if wait.is_timed()) {
+            Event::Waiting(wait) if wait.is_timed() => {}
+            _ => {
                 turn_stop(frames, StopReason::ToolUse);
                 return Ok(Flow::Close);
             }
-        }
+        },
         Kind::DROPPED => frames.comment("retention has dropped the deltas; each answer comes in one piece"),
         Kind::TURN_ENDED => {
             if let Event::TurnEnded(ended) = event.decode()? {

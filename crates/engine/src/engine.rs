@@ -24,6 +24,7 @@ use crate::{
     queue::Queues,
     reader::{EventReader, ReadError, TurnReader},
     tail::Tail,
+    titles::Naming,
     turn_log::deleted,
     waker::Waker,
 };
@@ -72,6 +73,7 @@ pub(crate) struct Shared {
     pub(crate) live: LiveTurns,
     pub(crate) queues: Queues,
     pub(crate) waker: Waker,
+    pub(crate) naming: Naming,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) queued: AtomicUsize,
     pub(crate) drain: CancellationToken,
@@ -115,6 +117,7 @@ impl Engine {
             live,
             queues: Queues::default(),
             waker: Waker::default(),
+            naming: Naming::default(),
             slots,
             queued,
             drain,

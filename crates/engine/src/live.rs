@@ -189,7 +189,7 @@ impl LiveTurns {
         let mut turns = self.lock();
         let parked = turns.parked.remove(turn).and_then(|parked| parked.tail.upgrade());
         // Its last leg may not be off the list yet, although its rest is durable; it must not be parked after its end.
-        parked
+        parked.or_else(|| turns.running.remove(turn).map(|live| Arc::clone(&live.tail)))
     }
 
     /// Takes the resting turns of a session off the list.

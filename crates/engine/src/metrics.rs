@@ -1,5 +1,6 @@
 //! What the engine counts.
 
+use everturn_core::Usage;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -78,6 +79,13 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// Counts what a call of this model has used.
+    pub(crate) fn count_tokens(&self, model: &str, usage: Usage) {
+        for (direction, tokens) in [("input", usage.input), ("output", usage.output)] {
+            self.tokens.get_or_create(&ModelLabels { model: model.to_owned(), direction }).inc_by(tokens);
+        }
+    }
+
     /// Adds them to a registry.
     pub fn register(&self, registry: &mut Registry) {
         registry.register("everturn_turns_started", "Turns begun", self.turns_started.clone());

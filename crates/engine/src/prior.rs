@@ -12,12 +12,17 @@ pub(crate) struct Prior {
     pub(crate) compaction: Option<Compaction>,
 }
 
+/// Whether a turn has said anything. One that is queued has not, nor one that was ended while it was: all there is of it
+/// is its end.
+fn has_begun(turn: &TurnRecord) -> bool {
+    turn.status != TurnStatus::Queued && !(turn.status.is_ended() && turn.head <= 1)
+}
+
 impl Prior {
     /// What these turns, in order, left.
     pub(crate) fn of(turns: Vec<TurnRecord>) -> Self {
         let mut prior = Self::default();
-        // What is queued has not been said yet.
-        for turn in turns.into_iter().filter(|turn| turn.status != TurnStatus::Queued) {
+        for turn in turns.into_iter().filter(has_begun) {
             prior.messages.extend(turn.messages);
             prior.compaction = turn.compaction.or(prior.compaction);
         }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::{
     draft::Drafts,
-    metrics::{Label, ModelLabels},
+    metrics::Label,
     turn::{CountInput, Stopped, Turn},
     turn_log::Pushed,
 };
@@ -262,11 +262,7 @@ impl Turn {
     }
 
     pub(crate) fn count_tokens(&self, usage: Usage) {
-        let model = self.current_model().name();
-        for (direction, tokens) in [("input", usage.input), ("output", usage.output)] {
-            let labels = ModelLabels { model: model.to_owned(), direction };
-            self.shared.metrics.tokens.get_or_create(&labels).inc_by(tokens);
-        }
+        self.shared.metrics.count_tokens(self.current_model().name(), usage);
     }
 }
 

@@ -150,21 +150,27 @@ impl Engine {
     ) -> Result<(), StopError> {
         let mut state = self.fold(&turn.id).await?;
         let writes = forms::cancelled(&state);
-        let events = match turn.status {
-            // It has said nothing, and nothing is said of it.
-            TurnStatus::Queued => vec![Event::TurnEnded(state.ended(Outcome::Cancelled { reason }))],
-            _ => submission::close(&state, turn::cancelled_text(reason), reason),
+        let queued = turn.status == TurnStatus::Queued;
+        let events = if queued {
+            vec![Event::TurnEnded(state.ended(Outcome::Cancelled { reason }))]
+        } else {
+            submission::close(&state, turn::cancelled_text(reason), reason)
         };
         let at = Timestamp::now();
         let segment = segment(state.head + 1, at, &events);
         apply_all(&mut state, &events);
+        let mut rest = turn::rest(&state);
+        if queued {
+            // Its owner still sees what was not said; no model does.
+            rest.messages.clone_from(&turn.messages);
+        }
         let command = EndTurn {
             tenant: tenant.clone(),
             session: session.id.clone(),
             expected_version: session.version,
             turn: turn.id.clone(),
             segment: segment.clone(),
-            rest: turn::rest(&state),
+            rest,
             writes,
             key: None,
             at,

@@ -1,6 +1,10 @@
 //! Names for sessions, made from their first exchange after it is over, so that nobody waits for them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use everturn_core::{Message, Role, SessionId, TenantId};
 use everturn_models::{ModelEvent, ModelRequest};
@@ -32,12 +36,17 @@ impl Engine {
     /// Gives a session a name if it has none, in its own time.
     pub(crate) fn name_session(&self, tenant: &TenantId, session: &SessionId, agent: &Arc<Agent>) {
         let (engine, tenant, session, agent) = (self.clone(), tenant.clone(), session.clone(), Arc::clone(agent));
+        // One at a time: the next turn may end before the first title is there.
+        if !self.0.naming.begin(&session) {
+            return;
+        }
         self.0.tasks.spawn(async move {
             let named = tokio::select! {
                 named = Box::pin(engine.make_title(&tenant, &session, &agent)) => named,
                 // The next turn of the session tries again.
                 () = engine.0.drain.cancelled() => Ok(()),
             };
+            engine.0.naming.end(&session);
             if let Err(error) = named {
                 tracing::debug!(%session, %error, "could not name a session");
             }
@@ -55,7 +64,7 @@ impl Engine {
         let said = |role| messages.iter().filter(move |m| m.role() == role).map(text_of).find(|text| !text.is_empty());
         let Some(question) = said(Role::User) else { return Ok(()) };
         let answer = said(Role::Assistant).unwrap_or_default();
-        let asked = if agent.titles { ask(agent, &question, &answer).await } else { None };
+        let asked = if agent.titles { self.ask_for_title(agent, &question, &answer).await } else { None };
         let title = asked.unwrap_or_else(|| first_words(&question));
         // Somebody may have named it while the model was thinking, and knows better.
         match self.0.store.session(tenant, session).await? {
@@ -65,33 +74,54 @@ impl Engine {
     }
 }
 
-/// Asks the agent's model. `None` if it gives nothing that can be a title.
-async fn ask(agent: &Agent, question: &str, answer: &str) -> Option<String> {
-    let shown = |text: &str| text[..text.floor_char_boundary(SHOWN_BYTES)].to_owned();
-    let mut exchange = vec![Message::user(shown(question))];
-    if !answer.is_empty() {
-        exchange.extend([Message::assistant(shown(answer)), Message::user("Now write the title.")]);
+/// The sessions that are being named.
+#[derive(Debug, Default)]
+pub(crate) struct Naming(Mutex<HashSet<SessionId>>);
+
+impl Naming {
+    /// Whether nobody names it already.
+    fn begin(&self, session: &SessionId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(session.clone())
     }
-    let request = ModelRequest {
-        system: QUESTION.to_owned(),
-        messages: exchange.into(),
-        tools: Vec::new().into(),
-        max_output_tokens: Some(200),
-    };
-    let call = async {
-        let mut stream = agent.models.first()?.stream(request).await.ok()?;
-        let mut text = String::new();
-        while let Some(Ok(event)) = stream.next().await {
-            match event {
-                ModelEvent::Text(piece) if text.len() < SHOWN_BYTES => text.push_str(&piece),
-                ModelEvent::Finished { .. } => return Some(text),
-                _ => {}
-            }
+
+    fn end(&self, session: &SessionId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+    }
+}
+
+impl Engine {
+    /// Asks the agent's model. `None` if it gives nothing that can be a title.
+    async fn ask_for_title(&self, agent: &Agent, question: &str, answer: &str) -> Option<String> {
+        let shown = |text: &str| text[..text.floor_char_boundary(SHOWN_BYTES)].to_owned();
+        let mut exchange = vec![Message::user(shown(question))];
+        if !answer.is_empty() {
+            exchange.extend([Message::assistant(shown(answer)), Message::user("Now write the title.")]);
         }
-        None
-    };
-    let text = tokio::time::timeout(PATIENCE, call).await.ok()??;
-    clean(&text)
+        let request = ModelRequest {
+            system: QUESTION.to_owned(),
+            messages: exchange.into(),
+            tools: Vec::new().into(),
+            max_output_tokens: Some(200),
+        };
+        let model = agent.models.first()?;
+        let call = async {
+            let mut stream = model.stream(request).await.ok()?;
+            let mut text = String::new();
+            while let Some(Ok(event)) = stream.next().await {
+                match event {
+                    ModelEvent::Text(piece) if text.len() < SHOWN_BYTES => text.push_str(&piece),
+                    ModelEvent::Finished { usage, .. } => {
+                        self.0.metrics.count_tokens(model.name(), usage.unwrap_or_default());
+                        return Some(text);
+                    }
+                    _ => {}
+                }
+            }
+            None
+        };
+        let text = tokio::time::timeout(PATIENCE, call).await.ok()??;
+        clean(&text)
+    }
 }
 
 /// One line of a bounded length, without quotation marks around it.

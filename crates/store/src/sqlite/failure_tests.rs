@@ -9,7 +9,8 @@ use super::{Durability, SqliteStore};
 use crate::{
     Command, RecordKind, Refusal, Store, StoreError, TurnStatus, Write,
     contract::fixture::{
-        Talk, accept, append, append_rest, assert_log, ended, node, page, put, record, rest, segment, submit,
+        Talk, accept, append, append_rest, assert_log, ended, node, page, put, record, replace_log, rest, segment,
+        submit,
     },
 };
 
@@ -290,31 +291,34 @@ async fn what_was_deleted_leaves_the_log_of_a_store_that_has_nothing_else_to_do(
     let mut sqlite = place.open();
     let mut store: Arc<dyn Store> = Arc::clone(&sqlite) as Arc<dyn Store>;
     let running: Vec<TurnId> = (0..100).map(|_| TurnId::mint()).collect();
-    let gone: Vec<Talk> = (0..20).map(|_| Talk::new("acme")).collect();
+    let gone: Vec<(Talk, TurnId)> = (0..20).map(|_| (Talk::new("acme"), TurnId::mint())).collect();
     for turn in &running {
         accept(&store, Talk::new("acme").begin(turn, None, 3)).await;
     }
-    for talk in &gone {
-        let turn = TurnId::mint();
-        accept(&store, talk.begin(&turn, None, 3)).await;
-        accept(&store, append_rest(&turn, 1, segment(4, 1), rest(ended(), 1))).await;
+    for (talk, turn) in &gone {
+        accept(&store, talk.begin(turn, None, 3)).await;
+        accept(&store, append_rest(turn, 1, segment(4, 1), rest(ended(), 1))).await;
     }
     assert_eq!(rows_of_log(&sqlite).await, 120, "the dead lie behind the living");
-    // After a crash nobody knows what they were, and all go.
-    for after_crash in [false, true] {
-        if after_crash {
-            accept(&store, append(&running[0], 1, segment(4, 1))).await;
-            crash(store, sqlite).await;
-            sqlite = place.open();
-            store = Arc::clone(&sqlite) as Arc<dyn Store>;
-        } else {
-            accept(&store, gone[7].delete()).await;
+    // A session, or a part of a log. After a crash nobody knows what they were, and all go.
+    for (round, taken_away) in ["session", "events", "anything"].into_iter().enumerate() {
+        if round > 0 {
+            accept(&store, append(&running[0], 1, segment(3 + round as u64, 1))).await;
+        }
+        match taken_away {
+            "session" => drop(accept(&store, gone[7].0.delete()).await),
+            "events" => drop(accept(&store, replace_log(&gone[8].1, vec![segment(1, 4)], 1)).await),
+            _ => {
+                crash(store, sqlite).await;
+                sqlite = place.open();
+                store = Arc::clone(&sqlite) as Arc<dyn Store>;
+            }
         }
         while rows_of_log(&sqlite).await > 0 {
             tokio::task::yield_now().await;
         }
     }
-    assert_log(&store, &running[0], 4).await;
+    assert_log(&store, &running[0], 5).await;
     for turn in &running[1..] {
         assert_log(&store, turn, 3).await;
         accept(&store, append(turn, 1, segment(4, 2))).await;

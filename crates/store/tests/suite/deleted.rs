@@ -253,6 +253,34 @@ async fn deletions_among_many_sessions_leave_nothing() {
     assert!(ended.iter().chain(&running).all(|talk| text.contains(&talk.marker)));
 }
 
+/// The same for records, which nothing but their removal clears away.
+#[tokio::test]
+async fn removals_among_many_records_leave_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let mut random = StdRng::seed_from_u64(1);
+    let store = open(path);
+    let (mut kept, mut removed) = (Vec::new(), Vec::new());
+    for round in 0..1_500 {
+        if kept.is_empty() || random.random_ratio(2, 3) {
+            let (id, marker) = (round.to_string(), format!("<record {round}>"));
+            let size = [1, 10, 50, 150][random.random_range(0..4)];
+            keep(&store, put(document(&id, None, &marker.repeat(size)))).await;
+            kept.push((id, marker));
+        } else {
+            let (id, marker) = kept.swap_remove(random.random_range(0..kept.len()));
+            keep(&store, put(vec![Write::Remove { kind: RecordKind::Document, id }])).await;
+            removed.push(marker);
+        }
+    }
+    store.close().await;
+    let file = fs::read(path.join("store.db")).unwrap();
+    let text = String::from_utf8_lossy(&file);
+    let left: Vec<&String> = removed.iter().filter(|marker| text.contains(marker.as_str())).collect();
+    assert_eq!(left, Vec::<&String>::new(), "of {} that were removed", removed.len());
+    assert!(kept.iter().all(|(_, marker)| text.contains(marker)));
+}
+
 /// Keys that are too old go as new ones come, so there are never many more than those that count.
 #[tokio::test]
 async fn old_keys_are_forgotten() {

@@ -37,14 +37,14 @@ fn preflights_need_no_key() {
         &asks,
         "",
         expect![[r#"
-        204
-        access-control-allow-origin: *
-        access-control-allow-headers: authorization, content-type, last-event-id, idempotency-key
-        access-control-allow-methods: GET, POST, PUT, PATCH, DELETE, OPTIONS
-        access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after
-        access-control-max-age: 86400
+            204
+            access-control-allow-origin: *
+            access-control-allow-headers: authorization, content-type, last-event-id, idempotency-key, if-none-match
+            access-control-allow-methods: GET, POST, PUT, PATCH, DELETE, OPTIONS
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag
+            access-control-max-age: 86400
 
-    "#]],
+        "#]],
     );
     check(
         "OPTIONS",
@@ -52,14 +52,14 @@ fn preflights_need_no_key() {
         &asks,
         "",
         expect![[r#"
-        204
-        access-control-allow-origin: *
-        access-control-allow-headers: authorization, content-type, last-event-id, idempotency-key
-        access-control-allow-methods: GET, POST, PUT, PATCH, DELETE, OPTIONS
-        access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after
-        access-control-max-age: 86400
+            204
+            access-control-allow-origin: *
+            access-control-allow-headers: authorization, content-type, last-event-id, idempotency-key, if-none-match
+            access-control-allow-methods: GET, POST, PUT, PATCH, DELETE, OPTIONS
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag
+            access-control-max-age: 86400
 
-    "#]],
+        "#]],
     );
 }
 
@@ -78,11 +78,11 @@ fn answers_of_every_kind() {
         &[],
         "",
         expect![[r#"
-        200
-        access-control-allow-origin: *
-        access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after
+            200
+            access-control-allow-origin: *
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag
 
-    "#]],
+        "#]],
     );
     check(
         "PUT",
@@ -90,11 +90,11 @@ fn answers_of_every_kind() {
         &authorized,
         &message("none"),
         expect![[r#"
-        201
-        access-control-allow-origin: *
-        access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after
+            201
+            access-control-allow-origin: *
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag
 
-    "#]],
+        "#]],
     );
     check(
         "PUT",
@@ -102,11 +102,11 @@ fn answers_of_every_kind() {
         &authorized,
         &message("delta"),
         expect![[r#"
-        200
-        access-control-allow-origin: *
-        access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after
+            200
+            access-control-allow-origin: *
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag
 
-    "#]],
+        "#]],
     );
     check(
         "PUT",
@@ -114,11 +114,11 @@ fn answers_of_every_kind() {
         &authorized,
         &message("fast"),
         expect![[r#"
-        400
-        access-control-allow-origin: *
-        access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after
+            400
+            access-control-allow-origin: *
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag
 
-    "#]],
+        "#]],
     );
     check(
         "PUT",
@@ -126,11 +126,11 @@ fn answers_of_every_kind() {
         &[],
         &message("none"),
         expect![[r#"
-        401
-        access-control-allow-origin: *
-        access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after
+            401
+            access-control-allow-origin: *
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag
 
-    "#]],
+        "#]],
     );
     check(
         "GET",
@@ -138,11 +138,11 @@ fn answers_of_every_kind() {
         &authorized,
         "",
         expect![[r#"
-        404
-        access-control-allow-origin: *
-        access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after
+            404
+            access-control-allow-origin: *
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag
 
-    "#]],
+        "#]],
     );
     check(
         "PATCH",
@@ -150,11 +150,11 @@ fn answers_of_every_kind() {
         &authorized,
         "",
         expect![[r#"
-        405
-        access-control-allow-origin: *
-        access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after
+            405
+            access-control-allow-origin: *
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag
 
-    "#]],
+        "#]],
     );
     check(
         "GET",
@@ -162,10 +162,10 @@ fn answers_of_every_kind() {
         &[],
         "",
         expect![[r#"
-        404
-        access-control-allow-origin: *
-        access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after
+            404
+            access-control-allow-origin: *
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag
 
-    "#]],
+        "#]],
     );
 }
