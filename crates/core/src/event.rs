@@ -7,7 +7,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ArtifactId, CallId, CallRoute, Content, EffectClass, EffectId, FormId, Json, Message, Timestamp, ToolUse, Wait,
+    Answer, ArtifactDelta, ArtifactRef, ArtifactStarted, CallId, CallRoute, Content, EffectClass, EffectId, FormOpened,
+    Message, Timestamp, ToolUse, Wait,
 };
 
 /// One entry of a turn's log. `segment.rs` gives each kind its stored number.
@@ -147,90 +148,6 @@ pub struct StepFinished {
     pub deltas_dropped: bool,
 }
 
-/// See [`Event::FormOpened`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FormOpened {
-    /// Names the form.
-    pub form_id: FormId,
-    /// The call that waits for it.
-    pub call_id: CallId,
-    /// What kind of form.
-    pub kind: FormKind,
-    /// What is asked.
-    pub title: String,
-    /// More words about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// JSON Schema of the answer.
-    pub schema: Json,
-    /// When it counts as not answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
-}
-
-/// Kinds of forms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FormKind {
-    /// The agent needs to know more.
-    Clarify,
-    /// Something outside must be connected.
-    Integration,
-    /// Somebody must sign.
-    Signature,
-    /// Somebody must allow.
-    Approval,
-}
-
-impl FormKind {
-    /// The kind as it is written everywhere.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Clarify => "clarify",
-            Self::Integration => "integration",
-            Self::Signature => "signature",
-            Self::Approval => "approval",
-        }
-    }
-}
-
-/// See [`Event::ArtifactStarted`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArtifactStarted {
-    /// The artifact.
-    pub id: ArtifactId,
-    /// From 1.
-    pub version: u32,
-    /// What kind of artifact, for people and programs that show it.
-    pub artifact_type: String,
-    /// Its name for people.
-    pub title: String,
-}
-
-/// See [`Event::ArtifactDelta`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArtifactDelta {
-    /// The artifact.
-    pub id: ArtifactId,
-    /// Counts from 0 within the version.
-    pub index: u32,
-    /// The piece.
-    pub text: String,
-}
-
-/// A version of an artifact that is kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArtifactRef {
-    /// The artifact.
-    pub id: ArtifactId,
-    /// From 1.
-    pub version: u32,
-    /// Its name for people.
-    pub title: String,
-    /// Media type of its content.
-    pub content_type: String,
-}
-
 /// Why a model call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -267,59 +184,6 @@ impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
-    }
-}
-
-/// An answer to a waiting call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// The application ran its tool.
-    Result {
-        /// The call.
-        call_id: CallId,
-        /// What came out.
-        content: Content,
-    },
-    /// A person decided about a server-side tool.
-    Permission {
-        /// The call.
-        call_id: CallId,
-        /// Whether it may run.
-        granted: bool,
-        /// Why not, in the person's words.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// A person answered a form.
-    Form {
-        /// The call.
-        call_id: CallId,
-        /// The answer, valid by the form's schema.
-        value: Json,
-    },
-    /// Nobody answered in time.
-    Expired {
-        /// The call.
-        call_id: CallId,
-    },
-    /// A timer's time has come.
-    Elapsed {
-        /// The call.
-        call_id: CallId,
-    },
-}
-
-impl Answer {
-    /// The call that it answers.
-    pub fn call_id(&self) -> &CallId {
-        match self {
-            Self::Result { call_id, .. }
-            | Self::Permission { call_id, .. }
-            | Self::Form { call_id, .. }
-            | Self::Expired { call_id }
-            | Self::Elapsed { call_id } => call_id,
-        }
     }
 }
 

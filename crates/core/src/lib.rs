@@ -5,10 +5,13 @@
 //! socket or a file, so all of it can be tested by itself.
 
 mod agent;
+mod answer;
+mod artifact;
 mod call;
 pub mod context;
 mod event;
 mod fold;
+mod form;
 mod id;
 mod json;
 mod message;
@@ -18,12 +21,14 @@ pub mod submission;
 mod time;
 
 pub use agent::{OptionSpec, OptionValue, SessionConfig, ToolRef, ToolSpec};
+pub use answer::Answer;
+pub use artifact::{ArtifactDelta, ArtifactRef, ArtifactStarted};
 pub use call::{CallRoute, EffectClass, ToolUse, Wait, WaitingCall, WaitingFor, Wake};
 pub use event::{
-    Answer, ArtifactDelta, ArtifactRef, ArtifactStarted, CancelReason, Compaction, Event, FailureCode, Finish,
-    FormKind, FormOpened, Outcome, StepFinished, TurnEnded, TurnStarted, Usage,
+    CancelReason, Compaction, Event, FailureCode, Finish, Outcome, StepFinished, TurnEnded, TurnStarted, Usage,
 };
 pub use fold::{CallState, Phase, StepState, Timer, TurnState};
+pub use form::{FormKind, FormOpened};
 pub use id::{ArtifactId, CallId, CommandId, DocumentId, EffectId, FormId, IdError, SessionId, TenantId, TurnId};
 pub use json::Json;
 pub use message::{Block, Content, Message, Role};
