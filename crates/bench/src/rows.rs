@@ -202,15 +202,17 @@ fn slow_reader(server: &Server, report: &mut Report) -> anyhow::Result<()> {
 fn slow_readers_memory(everturn: &Path, report: &mut Report) -> anyhow::Result<()> {
     progress("memory of slow readers");
     const READERS: usize = 200;
-    // A new server: one that has run long turns has memory to spare, in which readers would not show.
     let folder = folder_beside(everturn)?;
+    let turn = Server::start(everturn, folder.path())?.client()?.put(&format!("stream {REPLAYED}"))?;
+    // Started again: a server that has run a long turn has memory to spare, in which readers would not show.
     let server = &Server::start(everturn, folder.path())?;
-    let turn = server.client()?.put(&format!("stream {REPLAYED}"))?;
     let (stop, before) = (Arc::new(AtomicBool::new(false)), server.memory()? as f64);
     let dawdling: Vec<_> = (0..READERS).map(|_| dawdle(server, &turn.session, &turn.turn, &stop)).collect();
     // They take what the system buffers for them, then each holds what the server keeps for it.
     std::thread::sleep(Duration::from_secs(3));
     let grown = (server.memory()? as f64 - before) / 1024.0 / READERS as f64;
+    let readers = server.readers()?;
+    anyhow::ensure!(readers == READERS, "the server has {readers} readers, not {READERS}");
     stop.store(true, Ordering::Relaxed);
     dawdling.into_iter().try_for_each(join)?;
     let (what, because, value) = ("memory of one slow reader", "constant".to_owned(), grown.max(0.01));

@@ -36,45 +36,45 @@ pub struct Kind(pub u16);
 
 // Persisted, so they must stay as they are.
 impl Kind {
-    /// [`Event::TurnStarted`].
+    /// [`crate::Event::TurnStarted`].
     pub const TURN_STARTED: Self = Self(1);
-    /// [`Event::StepStarted`].
+    /// [`crate::Event::StepStarted`].
     pub const STEP_STARTED: Self = Self(2);
-    /// [`Event::TextDelta`].
+    /// [`crate::Event::TextDelta`].
     pub const TEXT_DELTA: Self = Self(3);
-    /// [`Event::ThinkingDelta`].
+    /// [`crate::Event::ThinkingDelta`].
     pub const THINKING_DELTA: Self = Self(4);
-    /// [`Event::ToolCalled`].
+    /// [`crate::Event::ToolCalled`].
     pub const TOOL_CALLED: Self = Self(5);
-    /// [`Event::StepFinished`].
+    /// [`crate::Event::StepFinished`].
     pub const STEP_FINISHED: Self = Self(6);
-    /// [`Event::StepRestarted`].
+    /// [`crate::Event::StepRestarted`].
     pub const STEP_RESTARTED: Self = Self(7);
-    /// [`Event::ModelChanged`].
+    /// [`crate::Event::ModelChanged`].
     pub const MODEL_CHANGED: Self = Self(8);
-    /// [`Event::ToolIntended`].
+    /// [`crate::Event::ToolIntended`].
     pub const TOOL_INTENDED: Self = Self(9);
-    /// [`Event::ToolFinished`].
+    /// [`crate::Event::ToolFinished`].
     pub const TOOL_FINISHED: Self = Self(10);
-    /// [`Event::Waiting`].
+    /// [`crate::Event::Waiting`].
     pub const WAITING: Self = Self(11);
-    /// [`Event::Resumed`].
+    /// [`crate::Event::Resumed`].
     pub const RESUMED: Self = Self(12);
-    /// [`Event::HistoryCompacted`].
+    /// [`crate::Event::HistoryCompacted`].
     pub const HISTORY_COMPACTED: Self = Self(13);
-    /// [`Event::TurnEnded`].
+    /// [`crate::Event::TurnEnded`].
     pub const TURN_ENDED: Self = Self(14);
-    /// [`Event::TimerSet`].
+    /// [`crate::Event::TimerSet`].
     pub const TIMER_SET: Self = Self(15);
-    /// [`Event::FormOpened`].
+    /// [`crate::Event::FormOpened`].
     pub const FORM_OPENED: Self = Self(16);
-    /// [`Event::ArtifactStarted`].
+    /// [`crate::Event::ArtifactStarted`].
     pub const ARTIFACT_STARTED: Self = Self(17);
-    /// [`Event::ArtifactDelta`].
+    /// [`crate::Event::ArtifactDelta`].
     pub const ARTIFACT_DELTA: Self = Self(18);
-    /// [`Event::ArtifactFinished`].
+    /// [`crate::Event::ArtifactFinished`].
     pub const ARTIFACT_FINISHED: Self = Self(19);
-    /// [`Event::Dropped`].
+    /// [`crate::Event::Dropped`].
     pub const DROPPED: Self = Self(20);
 }
 

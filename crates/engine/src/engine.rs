@@ -225,21 +225,26 @@ impl Engine {
         let key = key.map(|SubmissionKey { key, fingerprint }| CommandKey { key, fingerprint, outcome: String::new() });
         let (owner, at) = (tenant.clone(), Timestamp::now());
         let command = DeleteSession { tenant: owner, session: session.clone(), key, at };
-        match self.0.committer.commit(Command::DeleteSession(command)).await {
+        match self.commit_turn(Command::DeleteSession(command)).await {
             Ok(_) => {
-                // One that began in between.
-                if let Some((_, live)) = self.0.live.of_session(tenant, session) {
-                    live.interrupt(Interrupt::Cancel(CancelReason::SessionDeleted));
-                }
-                for tail in self.0.live.unpark_session(tenant, session) {
-                    // Nothing is kept of it any more, this end neither, but those who read it must learn that it is over.
-                    tail.publish(deleted(tail.head().seq + 1));
-                    tail.close();
-                }
+                self.show_deleted(tenant, session);
                 Ok(())
             }
             Err(CommitError::Refused(_)) => Err(DeleteError::NotFound),
             Err(CommitError::Store(error) | CommitError::Unknown { error, .. }) => Err(error.into()),
+        }
+    }
+
+    /// Ends what is left of a session that is not there any more.
+    pub(crate) fn show_deleted(&self, tenant: &TenantId, session: &SessionId) {
+        // One that began in between.
+        if let Some((_, live)) = self.0.live.of_session(tenant, session) {
+            live.interrupt(Interrupt::Cancel(CancelReason::SessionDeleted));
+        }
+        for tail in self.0.live.unpark_session(tenant, session) {
+            // Nothing is kept of it any more, this end neither, but those who read it must learn that it is over.
+            tail.publish(deleted(tail.head().seq + 1));
+            tail.close();
         }
     }
 

@@ -175,7 +175,7 @@ impl Engine {
             key: None,
             at,
         };
-        self.0.committer.commit(Command::EndTurn(Box::new(command))).await?;
+        self.commit_turn(Command::EndTurn(Box::new(command))).await?;
         self.show_end(&turn.id, segment);
         // Those behind it need wait no longer. This process may not know of them yet.
         if session.queued > 0 {

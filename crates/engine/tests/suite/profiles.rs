@@ -170,7 +170,23 @@ async fn a_profile_that_cannot_be_is_refused_by_field() {
     refuse("a", |profile| profile.trusted.push("send".to_owned())).await;
     refuse("a", |profile| profile.max_steps = 0).await;
     refuse("a", |profile| profile.max_steps = 1001).await;
-    expect![[r#""#]].assert_eq(&told);
+    expect![[r#"
+        agent_id: it must have 1 to 64 characters of A-Z a-z 0-9 . _ -
+        agent_id: it must have 1 to 64 characters of A-Z a-z 0-9 . _ -
+        name: it must have 1 to 200 characters
+        name: it must have 1 to 200 characters
+        description: it may have 2000 characters at most
+        instructions: they may have 262144 bytes at most
+        model: "nobody/knows" names no model; write provider/model, with one of: test
+        fallback: "nobody/knows" names no model; write provider/model, with one of: test
+        fallback: there may be 8 models at most
+        tools: there is no tool "nosuch"; there are: book, look, pay, send
+        tools: "look" is named twice
+        trusted: "send" is not one of the agent's tools
+        max_steps: it must be between 1 and 1000
+        max_steps: it must be between 1 and 1000
+    "#]]
+    .assert_eq(&told);
     assert_eq!(world.names().await, [] as [String; 0]);
 }
 

@@ -217,7 +217,7 @@ async fn a_full_queue_says_so() {
     expect![[r#"
         1 "one" completed
         2 "two" completed
-        3 - cancelled: UserStop
+        3 "three" cancelled: UserStop
         4 "five" completed
     "#]]
     .assert_eq(&world.turns().await);
@@ -235,7 +235,7 @@ async fn a_queued_turn_that_is_stopped_was_never_said() {
         1 ended, 0+0 tokens: cancelled: UserStop
     "#]]
     .assert_eq(&world.end_of(&two.turn).await);
-    assert_eq!(world.turns().await, "1 \"one\" running\n2 - cancelled: UserStop\n3 \"three\" queued\n");
+    assert_eq!(world.turns().await, "1 \"one\" running\n2 \"two\" cancelled: UserStop\n3 \"three\" queued\n");
     gate.open();
     world.idle().await;
     assert!(world.end_of(&three.turn).await.ends_with("completed\n"));
@@ -262,8 +262,8 @@ async fn an_interruption_ends_the_running_turn_and_drops_the_queue() {
     assert!(world.transcript(&four).await.ends_with("completed\n"));
     expect![[r#"
         1 "one" cancelled: Superseded
-        2 - cancelled: Superseded
-        3 - cancelled: Superseded
+        2 "two" cancelled: Superseded
+        3 "three" cancelled: Superseded
         4 "four" completed
     "#]]
     .assert_eq(&world.turns().await);
@@ -287,7 +287,7 @@ async fn an_interruption_takes_the_place_of_a_waiting_turn_and_its_queue() {
     assert!(world.transcript(&three).await.ends_with("completed\n"));
     assert_eq!(
         world.turns().await,
-        "1 \"weather?\" cancelled: Superseded\n2 - cancelled: Superseded\n3 \"three\" completed\n"
+        "1 \"weather?\" cancelled: Superseded\n2 \"two\" cancelled: Superseded\n3 \"three\" completed\n"
     );
     assert!(world.end_of(&one.turn).await.contains("Tool call skipped: the user sent a new message"));
 }

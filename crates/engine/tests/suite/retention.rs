@@ -130,7 +130,9 @@ async fn logs_go_but_for_their_ends() {
     assert_eq!(frames.iter().map(|frame| frame.cursor.seq).collect::<Vec<_>>(), [1, 21, 22, 22]);
     assert_eq!(read_from(&world, &started, Cursor::after(10)).await, frames[1..], "what was dropped is said to be");
     assert_eq!(read_from(&world, &started, Cursor::after(21)).await, frames[2..]);
-    assert!(world.act(Act::User("and?")).await.ends_with("completed\n"));
+    // And the conversation goes on as if nothing had happened.
+    let next = world.begin("and?").await;
+    assert!(world.lines(&leg_of(&world.engine, &next).await).ends_with("completed\n"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -253,24 +253,31 @@ async fn deletions_among_many_sessions_leave_nothing() {
     assert!(ended.iter().chain(&running).all(|talk| text.contains(&talk.marker)));
 }
 
-/// The same for records, which nothing but their removal clears away.
+/// The same for records that change, grow and go.
 #[tokio::test]
 async fn removals_among_many_records_leave_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let mut random = StdRng::seed_from_u64(1);
     let store = open(path);
-    let (mut kept, mut removed) = (Vec::new(), Vec::new());
+    let (mut kept, mut removed): (Vec<(String, String)>, _) = (Vec::new(), Vec::new());
     for round in 0..1_500 {
-        if kept.is_empty() || random.random_ratio(2, 3) {
-            let (id, marker) = (round.to_string(), format!("<record {round}>"));
-            let size = [1, 10, 50, 150][random.random_range(0..4)];
-            keep(&store, put(document(&id, None, &marker.repeat(size)))).await;
-            kept.push((id, marker));
-        } else {
-            let (id, marker) = kept.swap_remove(random.random_range(0..kept.len()));
-            keep(&store, put(vec![Write::Remove { kind: RecordKind::Document, id }])).await;
-            removed.push(marker);
+        let size = [1, 10, 20, 60, 150][random.random_range(0..5)];
+        match random.random_range(0..5) {
+            0 | 1 if !kept.is_empty() => {
+                let (id, marker) = kept.swap_remove(random.random_range(0..kept.len()));
+                keep(&store, put(vec![Write::Remove { kind: RecordKind::Document, id }])).await;
+                removed.push(marker);
+            }
+            2 if !kept.is_empty() => {
+                let (id, marker) = &kept[random.random_range(0..kept.len())];
+                keep(&store, put(document(id, None, &marker.repeat(size)))).await;
+            }
+            _ => {
+                let (id, marker) = (round.to_string(), format!("<record {round}>"));
+                keep(&store, put(document(&id, None, &marker.repeat(size)))).await;
+                kept.push((id, marker));
+            }
         }
     }
     store.close().await;

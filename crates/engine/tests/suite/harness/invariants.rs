@@ -88,7 +88,11 @@ fn check_record(turn: &TurnRecord, state: &TurnState) {
         (TurnStatus::Running, Phase::Running) | (TurnStatus::Queued, Phase::New) => return,
         (status, phase) => panic!("{} is stored as {status:?} but folds to {phase:?}", turn.id),
     }
-    assert_eq!(turn.messages, state.messages(), "stored messages are the fold of the log");
+    if turn.head > 1 {
+        assert_eq!(turn.messages, state.messages(), "stored messages are the fold of the log");
+    } else {
+        assert!(!turn.messages.is_empty(), "what a turn would have said that never began is kept");
+    }
     assert_eq!(turn.usage, state.usage, "stored tokens are the fold of the log");
     assert_eq!(turn.compaction, state.compaction);
 }

@@ -6,13 +6,15 @@ use std::{
 };
 
 use everturn_core::{
-    Answer, Content, Message, SessionId, TenantId, TurnId, WaitingCall, WaitingFor,
+    Message, SessionId, TenantId, TurnId, Wait,
     submission::{OnBusy, Refused, Submission},
 };
-use everturn_engine::{DeleteError, Engine, SessionUpdate, Submit, SubmitError, Target};
-use everturn_store::TurnStatus;
+use everturn_engine::{DeleteError, Engine, SessionUpdate, Started, StopError, Submit, SubmitError, Target};
+use everturn_store::{SessionRecord, TurnStatus};
 use futures_util::future::join_all;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+
+use super::answer::{Answered, answers};
 
 /// What a client remembers.
 #[derive(Clone, Debug)]
@@ -22,7 +24,7 @@ pub(super) struct Client {
     session: Option<SessionId>,
     messages_left: usize,
     written: usize,
-    /// The turns that it was told were begun, with what it had written.
+    /// The turns that it was told were begun or queued, with what it had written.
     pub(super) accepted: Vec<(SessionId, TurnId, String)>,
     /// The turns that it knows of.
     pub(super) known: Vec<(SessionId, TurnId)>,
@@ -62,7 +64,8 @@ impl Client {
         self.deleted.extend(self.session.take());
     }
 
-    fn write(&mut self) -> (Submit, String) {
+    /// A message that was not written before.
+    fn compose(&mut self, on_busy: OnBusy) -> (Submit, String) {
         self.written += 1;
         let text = format!("message {} of client {}", self.written, self.name);
         let (target, update) = match &self.session {
@@ -70,8 +73,48 @@ impl Client {
             None => (Target::New { agent: "tester".to_owned() }, self.update.clone()),
         };
         let submission = Submission::Begin(vec![Message::user(text.as_str())]);
-        let (tenant, on_busy) = (self.tenant.clone(), OnBusy::Supersede);
+        let tenant = self.tenant.clone();
         (Submit { tenant, target, update, submission, reply: None, on_busy, key: None }, text)
+    }
+
+    /// A message of its was taken.
+    fn taken(&mut self, started: Started, text: String) {
+        self.session = Some(started.session.clone());
+        self.messages_left = self.messages_left.saturating_sub(1);
+        self.learn(&started.session, &started.turn);
+        self.accepted.push((started.session, started.turn, text));
+    }
+}
+
+/// What a client does next.
+enum Wish {
+    Nothing,
+    /// It has no more to say.
+    Leave,
+    Write(OnBusy),
+    Answer(Wait),
+}
+
+fn any_way(rng: &mut StdRng) -> OnBusy {
+    [OnBusy::Supersede, OnBusy::Reject, OnBusy::Enqueue, OnBusy::Interrupt][rng.random_range(0..4)]
+}
+
+fn wish(record: &SessionRecord, left: usize, rng: &mut StdRng) -> Wish {
+    let Some(turn) = &record.last_turn else { return Wish::Nothing };
+    match &turn.status {
+        TurnStatus::Ended(_) if record.queued == 0 && left == 0 => Wish::Leave,
+        TurnStatus::Ended(_) if record.queued == 0 => Wish::Write(any_way(rng)),
+        // Some cannot wait.
+        TurnStatus::Running | TurnStatus::Queued | TurnStatus::Ended(_) if left > 0 && rng.random_ratio(1, 6) => {
+            Wish::Write(any_way(rng))
+        }
+        TurnStatus::Running | TurnStatus::Queued | TurnStatus::Ended(_) => Wish::Nothing,
+        TurnStatus::Waiting(_) if left > 0 && rng.random_ratio(1, 6) => Wish::Write(any_way(rng)),
+        // Some never come back; the turn waits.
+        TurnStatus::Waiting(_) if left == 0 && rng.random_ratio(1, 20) => Wish::Leave,
+        // It goes on by itself.
+        TurnStatus::Waiting(wait) if wait.is_timed() => Wish::Nothing,
+        TurnStatus::Waiting(wait) => Wish::Answer(wait.clone()),
     }
 }
 
@@ -88,7 +131,7 @@ pub(super) async fn talk(engine: Engine, client: Arc<Mutex<Client>>, seed: u64) 
             if left == 0 {
                 return;
             }
-            write(&engine, &client).await;
+            write(&engine, &client, any_way(&mut rng)).await;
             continue;
         };
         let Ok(record) = engine.session(&tenant, &session).await else { continue };
@@ -96,64 +139,61 @@ pub(super) async fn talk(engine: Engine, client: Arc<Mutex<Client>>, seed: u64) 
             client.lock().unwrap().lose();
             continue;
         };
-        let Some(turn) = record.last_turn else { continue };
-        client.lock().unwrap().learn(&session, &turn.id);
+        if let Some(turn) = &record.last_turn {
+            client.lock().unwrap().learn(&session, &turn.id);
+        }
         if rng.random_ratio(1, 150) {
             client.lock().unwrap().deleting = true;
             delete(&engine, &tenant, &session).await;
             client.lock().unwrap().lose();
             continue;
         }
-        match turn.status {
-            TurnStatus::Running | TurnStatus::Queued => {}
-            TurnStatus::Ended(_) if left == 0 => return,
-            TurnStatus::Ended(_) => write(&engine, &client).await,
-            // It goes on by itself.
-            TurnStatus::Waiting(wait) if wait.is_timed() => {}
-            TurnStatus::Waiting(_) if left > 0 && rng.random_ratio(1, 6) => write(&engine, &client).await,
-            // Some never come back; the turn waits.
-            TurnStatus::Waiting(_) if left == 0 && rng.random_ratio(1, 20) => return,
-            TurnStatus::Waiting(wait) => {
-                let answers = wait.calls.iter().map(|call| answer(call, &mut rng)).collect();
-                let (target, update) = (Target::Existing(session), SessionUpdate::default());
-                let (submission, on_busy) = (Submission::Answers(answers), OnBusy::Supersede);
-                let submit = Submit { tenant, target, update, submission, reply: None, on_busy, key: None };
-                // Some are impatient.
-                let times = if rng.random_ratio(1, 4) { 2 } else { 1 };
-                let submissions = join_all((0..times).map(|_| engine.submit(submit.clone()))).await;
-                for refused in submissions.iter().filter_map(|outcome| outcome.as_ref().err()) {
-                    expected(refused);
-                }
-                assert!(submissions.iter().filter(|outcome| outcome.is_ok()).count() <= 1, "both counted");
-            }
+        if rng.random_ratio(1, 25) {
+            let known: Vec<_> = client.lock().unwrap().known.clone();
+            let one = known.get(rng.random_range(0..known.len() + 1)).filter(|(of, _)| *of == session);
+            stop(&engine, &tenant, &session, one.map(|(_, turn)| turn)).await;
+            continue;
+        }
+        match wish(&record, left, &mut rng) {
+            Wish::Nothing => {}
+            Wish::Leave => return,
+            Wish::Write(on_busy) => write(&engine, &client, on_busy).await,
+            Wish::Answer(wait) => reply(&engine, &client, &wait, &mut rng).await,
         }
     }
 }
 
-async fn write(engine: &Engine, client: &Mutex<Client>) {
-    let (submit, text) = client.lock().unwrap().write();
+async fn write(engine: &Engine, client: &Mutex<Client>, on_busy: OnBusy) {
+    let (submit, text) = client.lock().unwrap().compose(on_busy);
     match engine.submit(submit).await {
-        Ok(started) => {
-            let mut client = client.lock().unwrap();
-            client.session = Some(started.session.clone());
-            client.messages_left -= 1;
-            client.learn(&started.session, &started.turn);
-            client.accepted.push((started.session, started.turn, text));
-        }
+        Ok(started) => client.lock().unwrap().taken(started, text),
         Err(error) => expected(&error),
     }
 }
 
-fn answer(call: &WaitingCall, rng: &mut StdRng) -> Answer {
-    let call_id = call.id.clone();
-    match call.waiting_for {
-        WaitingFor::Result => Answer::Result { call_id, content: Content::Text("sunny".to_owned()) },
-        WaitingFor::Form | WaitingFor::Timer => panic!("no such tools"),
-        WaitingFor::Permission => {
-            let granted = rng.random_bool(0.7);
-            Answer::Permission { call_id, granted, reason: (!granted).then(|| "no".to_owned()) }
+async fn reply(engine: &Engine, client: &Mutex<Client>, wait: &Wait, rng: &mut StdRng) {
+    let (mut submit, text) = client.lock().unwrap().compose(OnBusy::Reject);
+    match answers(wait, rng) {
+        Answered::Calls(submission) => submit.submission = submission,
+        Answered::Form(reply) => submit.reply = Some(reply),
+        // If nobody is asked any more, it is a message like any other.
+        Answered::Words(reply) => {
+            submit.reply = Some(reply);
+            match engine.submit(submit).await {
+                Ok(started) if started.leg_start == 1 => client.lock().unwrap().taken(started, text),
+                Ok(_) => {}
+                Err(error) => expected(&error),
+            }
+            return;
         }
     }
+    // Some are impatient.
+    let times = if rng.random_ratio(1, 4) { 2 } else { 1 };
+    let submissions = join_all((0..times).map(|_| engine.submit(submit.clone()))).await;
+    for refused in submissions.iter().filter_map(|outcome| outcome.as_ref().err()) {
+        expected(refused);
+    }
+    assert!(submissions.iter().filter(|outcome| outcome.is_ok()).count() <= 1, "both counted");
 }
 
 /// Deletes a session for certain.
@@ -164,25 +204,44 @@ async fn delete(engine: &Engine, tenant: &TenantId, session: &SessionId) {
     }
 }
 
+/// Says stop, once. On return what was meant has ended.
+pub(super) async fn stop(engine: &Engine, tenant: &TenantId, session: &SessionId, turn: Option<&TurnId>) {
+    match engine.stop(tenant, session, turn, None).await {
+        Ok(()) => {
+            if let Some(turn) = turn
+                && let Ok(Some(record)) = engine.turn(tenant, session, turn).await
+            {
+                assert!(record.status.is_ended(), "{turn} was stopped, and is {:?}", record.status);
+            }
+        }
+        Err(StopError::Store(_) | StopError::Read(_) | StopError::Busy) => {}
+        Err(error @ (StopError::KeyReused { .. } | StopError::Rejected(_) | StopError::Crashed)) => {
+            panic!("a good stop was refused: {error}");
+        }
+    }
+}
+
 /// A refusal for a good reason: the client tries again later.
 fn expected(error: &SubmitError) {
     match error {
-        SubmitError::Refused(Refused::Busy) | SubmitError::Store(_) | SubmitError::ShuttingDown => {}
+        SubmitError::Refused(Refused::Busy)
+        | SubmitError::Store(_)
+        | SubmitError::ShuttingDown
+        | SubmitError::Overloaded { .. }
+        | SubmitError::QueueFull { .. }
+        | SubmitError::Stop(_) => {}
         // The answers were kept although the submission failed, or somebody was faster.
-        SubmitError::Read(_) => {}
+        SubmitError::Read(_) | SubmitError::FormClosed { .. } => {}
         SubmitError::Refused(Refused::AlreadyAnswered(_) | Refused::UnknownCall(_)) => {}
+        // Some do not say what they were asked.
+        SubmitError::FormInvalid { .. } => {}
         SubmitError::NotFound
         | SubmitError::UnknownAgent { .. }
         | SubmitError::Refused(_)
         | SubmitError::Update(_)
-        | SubmitError::Overloaded { .. }
         | SubmitError::Rejected(_)
         | SubmitError::KeyReused { .. }
-        | SubmitError::QueueFull { .. }
-        | SubmitError::FormClosed { .. }
-        | SubmitError::FormInvalid { .. }
         | SubmitError::UnknownDocument { .. }
-        | SubmitError::Stop(_)
         | SubmitError::Crashed => panic!("a good submission was refused: {error}"),
     }
 }

@@ -2,7 +2,70 @@
 
 use std::collections::BTreeMap;
 
-use everturn_core::{Event, Outcome};
+use everturn_core::{Answer, CancelReason, Event, Outcome};
+
+const KINDS: [&str; 23] = [
+    "step lost in a crash",
+    "step restarted",
+    "model changed",
+    "outcome unknown",
+    "waiting",
+    "paused for the provider",
+    "resumed",
+    "form answered",
+    "permission given",
+    "form expired",
+    "timer elapsed",
+    "answered in part",
+    "artifact kept",
+    "artifact changed",
+    "compacted",
+    "completed",
+    "max tokens",
+    "refused",
+    "failed",
+    "stopped",
+    "superseded",
+    "out of time",
+    "ended in the queue",
+];
+
+/// What an event is called here.
+fn names(seq: u64, event: &Event) -> Vec<&'static str> {
+    match event {
+        Event::StepRestarted { reason, .. } if reason.contains("the server stopped") => vec!["step lost in a crash"],
+        Event::StepRestarted { .. } => vec!["step restarted"],
+        Event::ModelChanged { .. } => vec!["model changed"],
+        Event::ToolFinished { content, .. } if content.text().contains("is unknown") => vec!["outcome unknown"],
+        Event::Waiting(wait) if wait.calls.is_empty() => vec!["paused for the provider"],
+        Event::Waiting(_) => vec!["waiting"],
+        Event::Resumed { answers } => {
+            let named = answers.iter().filter_map(|answer| match answer {
+                Answer::Form { .. } => Some("form answered"),
+                Answer::Permission { .. } => Some("permission given"),
+                Answer::Expired { .. } => Some("form expired"),
+                Answer::Elapsed { .. } => Some("timer elapsed"),
+                Answer::Result { .. } => None,
+            });
+            named.chain(["resumed"]).chain((answers.len() == 1).then_some("answered in part")).collect()
+        }
+        Event::ArtifactFinished(kept) if kept.version > 1 => vec!["artifact changed"],
+        Event::ArtifactFinished(_) => vec!["artifact kept"],
+        Event::HistoryCompacted(_) => vec!["compacted"],
+        Event::TurnEnded(_) if seq == 1 => vec!["ended in the queue"],
+        Event::TurnEnded(ended) => vec![match ended.outcome {
+            Outcome::Completed => "completed",
+            Outcome::MaxTokens => "max tokens",
+            Outcome::Refused => "refused",
+            Outcome::Failed { .. } => "failed",
+            Outcome::Cancelled { reason: CancelReason::UserStop } => "stopped",
+            Outcome::Cancelled { reason: CancelReason::Superseded } => "superseded",
+            Outcome::Cancelled { reason: CancelReason::Timeout } => "out of time",
+            Outcome::Cancelled { reason: CancelReason::SessionDeleted } => "deleted",
+        }],
+        _ => Vec::new(),
+    }
+}
 
 /// How often each kind of trouble was met.
 #[derive(Debug, Default)]
@@ -14,25 +77,10 @@ pub(super) struct Coverage {
 
 impl Coverage {
     pub(super) fn see(&mut self, log: &[(u64, Event)]) {
-        for (_, event) in log {
-            let name = match event {
-                Event::StepRestarted { reason, .. } if reason.contains("the server stopped") => "step lost in a crash",
-                Event::StepRestarted { .. } => "step restarted",
-                Event::ModelChanged { .. } => "model changed",
-                Event::ToolFinished { content, .. } if content.text().contains("is unknown") => "outcome unknown",
-                Event::Waiting(_) => "waiting",
-                Event::Resumed { .. } => "resumed",
-                Event::HistoryCompacted(_) => "compacted",
-                Event::TurnEnded(ended) => match ended.outcome {
-                    Outcome::Completed => "completed",
-                    Outcome::MaxTokens => "max tokens",
-                    Outcome::Refused => "refused",
-                    Outcome::Failed { .. } => "failed",
-                    Outcome::Cancelled { .. } => "cancelled",
-                },
-                _ => continue,
-            };
-            *self.events.entry(name).or_default() += 1;
+        for (seq, event) in log {
+            for name in names(*seq, event) {
+                *self.events.entry(name).or_default() += 1;
+            }
         }
     }
 
@@ -43,21 +91,7 @@ impl Coverage {
 
     /// All kinds of trouble were met, again and again.
     pub(super) fn check(&self) {
-        let kinds = [
-            "step lost in a crash",
-            "step restarted",
-            "model changed",
-            "outcome unknown",
-            "waiting",
-            "resumed",
-            "compacted",
-            "completed",
-            "max tokens",
-            "refused",
-            "failed",
-            "cancelled",
-        ];
-        for kind in kinds {
+        for kind in KINDS {
             let count = self.events.get(kind).copied().unwrap_or_default();
             assert!(count >= 5, "{kind} was met {count} times only: {self:?}");
         }

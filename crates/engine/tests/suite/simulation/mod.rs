@@ -11,6 +11,7 @@
 //! runs it alone. One seed is one history, but for the order in which the runtime wakes those who wait for the same
 //! thing, which is its own; so a single seed is run many times over. `SEEDS=<count>` tries more seeds than usual.
 
+mod answer;
 mod client;
 mod coverage;
 mod model;

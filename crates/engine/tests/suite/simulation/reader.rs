@@ -53,7 +53,9 @@ pub(super) async fn follow(engine: Engine, tenant: TenantId, seen: Arc<Mutex<See
     loop {
         tokio::time::sleep(Duration::from_millis(rng.random_range(1..300))).await;
         let cursor = seen.lock().unwrap().cursor();
-        let mut reader = match engine.read_turn(&tenant, &session, &turn, &FRAMES, cursor).await {
+        // By any door: some streams end where the turn rests, others do not.
+        let projection = [&FRAMES, &PATIENT, &ASKING, &PAUSING][rng.random_range(0..4)];
+        let mut reader = match engine.read_turn(&tenant, &session, &turn, projection, cursor).await {
             Ok(Some(reader)) => reader,
             // It is over, and all of it was seen.
             Ok(None) => {

@@ -8,12 +8,12 @@ use std::{
 
 use everturn_core::{EffectClass, Event, TenantId};
 use everturn_engine::Engine;
-use everturn_store::{SimStore, Store as _, TurnStatus};
+use everturn_store::{SessionRecord, SimStore, Store as _, TurnStatus};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::task::{JoinError, JoinSet};
 
 use super::{
-    client::{Client, talk},
+    client::{Client, stop, talk},
     coverage::Coverage,
     model::{Complaints, random_model},
     reader::{Progress, Readers, Seen, follow},
@@ -55,9 +55,13 @@ impl Simulation {
             .trusted("send", EffectClass::Effectful, Behaviour::Slow(Duration::from_millis(20)))
             .trusted("slow", EffectClass::Effectful, slow)
             .trusted("panicky", EffectClass::Effectful, Behaviour::Panics)
+            .builtin("request_form")
+            .builtin("wait")
+            .builtin("create_artifact")
+            .builtin("update_artifact")
             .agent(|agent| {
-                agent.turn_timeout = Duration::from_secs(if rng.random_ratio(1, 5) { 1 } else { 600 });
-                agent.context_window = rng.random_ratio(1, 3).then(|| rng.random_range(500..900));
+                agent.turn_timeout = Duration::from_secs(if rng.random_ratio(1, 3) { 1 } else { 600 });
+                agent.context_window = rng.random_ratio(1, 3).then(|| rng.random_range(2200..2900));
                 agent.max_steps = rng.random_range(2..10);
             })
             .settings(|settings| {
@@ -65,6 +69,9 @@ impl Simulation {
                 settings.retry_base = Duration::ZERO;
                 // What takes longer is waited for at rest, by the clock on the wall.
                 settings.retry_max = Duration::from_millis(1);
+                settings.form_expiry = rng.random_ratio(1, 4).then(|| Duration::from_millis(1));
+                settings.session_queue = rng.random_range(1..4);
+                settings.concurrent_turns = if rng.random_ratio(1, 4) { 2 } else { 100 };
                 settings.ring_bytes = if rng.random() { 200 } else { 256 * 1024 };
             });
         let clients = (0..rng.random_range(1..=3))
@@ -104,11 +111,12 @@ impl Simulation {
         let store = CrashStore::new(self.store.clone(), death);
         runtime().block_on(async {
             let engine = self.setup.start(store.clone()).await.expect("nothing fails before the first commit");
-            let everybody = self.everybody(&engine);
+            let everybody = self.everybody(&engine, matches!(end, End::Content));
             let weather = weather(self.store.clone(), outage);
+            let (readers, watched) = (Arc::clone(&self.readers), engine.clone());
             let patience = async {
                 tokio::time::sleep(PATIENCE).await;
-                panic!("somebody waits in vain");
+                panic!("somebody waits in vain: {}", who_waits(&watched, &readers).await);
             };
             let content = async {
                 tokio::select! {
@@ -131,8 +139,9 @@ impl Simulation {
         });
     }
 
-    /// All clients and readers, until they have nothing more to do.
-    fn everybody(&mut self, engine: &Engine) -> impl Future<Output = ()> + use<> {
+    /// All clients and readers, until they have nothing more to do. If it is for good, whatever waits is stopped once
+    /// they have left; then everything ends, what is queued behind it included, and all readers are told.
+    fn everybody(&mut self, engine: &Engine, for_good: bool) -> impl Future<Output = ()> + use<> {
         let (mut talking, mut reading) = (JoinSet::new(), JoinSet::new());
         for client in &self.clients {
             talking.spawn(talk(engine.clone(), Arc::clone(client), self.rng.random()));
@@ -160,8 +169,16 @@ impl Simulation {
                     Some(done) = reading.join_next() => done.unwrap_or_else(fail_too),
                     () = tokio::time::sleep(Duration::from_millis(50)) => {}
                 }
-                // Turns that wait for good have readers that wait as well.
-                if talking.is_empty() && all_rest(&engine, &clients).await && idle(&readers, &engine).await {
+                if !talking.is_empty() {
+                    continue;
+                }
+                let over = if for_good {
+                    all_over(&engine).await && reading.is_empty()
+                } else {
+                    // Turns that wait for good have readers that wait as well.
+                    all_rest(&engine).await && idle(&readers, &engine).await
+                };
+                if over {
                     return;
                 }
             }
@@ -180,7 +197,7 @@ impl Simulation {
                 let session = &row.session.id;
                 check_session(&self.store, &engine, &tenant, session).await;
                 for turn in self.store.turns(&tenant, session).await.unwrap() {
-                    assert_ne!(turn.status, TurnStatus::Running, "{} was left behind", turn.id);
+                    assert!(turn.status.is_ended(), "{} was left behind: {:?}", turn.id, turn.status);
                     let log = stored_log(&self.store, &turn.id).await;
                     coverage.see(&log);
                     intents.extend(log.iter().filter_map(|(_, event)| match event {
@@ -215,9 +232,13 @@ impl Simulation {
                     continue;
                 }
                 let log = stored_log(&self.store, turn).await;
+                let said = [everturn_core::Message::user(text.as_str())];
                 match log.first() {
-                    Some((1, Event::TurnStarted(started))) => {
-                        assert_eq!(started.input, [everturn_core::Message::user(text.as_str())]);
+                    Some((1, Event::TurnStarted(started))) => assert_eq!(started.input, said),
+                    // Ended before it began: it is known what would have been said.
+                    Some((1, Event::TurnEnded(_))) => {
+                        let record = engine.turn(&client.tenant, session, turn).await.unwrap().expect("it is there");
+                        assert_eq!(record.messages, said);
                     }
                     other => panic!("an accepted message is lost: {other:?}"),
                 }
@@ -233,15 +254,14 @@ impl Simulation {
             if seen.state == Progress::Gone {
                 continue;
             }
+            assert_eq!(seen.state, Progress::Done, "a reader of {} was not told of its end", seen.turn);
             let all = all_frames(&self.store, &seen.session, &seen.turn).await;
             if all.is_empty() {
                 // Deleted after it was read.
                 continue;
             }
             assert!(all.starts_with(&seen.frames), "a reader of {} saw something else", seen.turn);
-            if seen.state == Progress::Done {
-                assert_eq!(all.len(), seen.frames.len(), "a reader of {} missed the end", seen.turn);
-            }
+            assert_eq!(all.len(), seen.frames.len(), "a reader of {} missed the end", seen.turn);
         }
     }
 }
@@ -251,31 +271,36 @@ fn fail_too(error: JoinError) {
     std::panic::resume_unwind(error.into_panic());
 }
 
-/// Whether no turn that a client knows of runs.
-async fn all_rest(engine: &Engine, clients: &[Arc<Mutex<Client>>]) -> bool {
-    for client in clients {
-        let (tenant, known) = {
-            let client = client.lock().unwrap();
-            (client.tenant.clone(), client.known.clone())
-        };
-        for (session, _) in known {
-            match engine.session(&tenant, &session).await {
-                Ok(Some(record)) => {
-                    if record.last_turn.is_some_and(|turn| turn.status == TurnStatus::Running) {
-                        return false;
-                    }
-                }
-                Ok(None) => {}
-                Err(_) => return false,
-            }
-        }
-    }
-    // Sessions that were begun without anybody being told have turns as well.
-    let Ok(rows) = engine.sessions(&TenantId::local(), None, usize::MAX).await else { return false };
-    rows.iter().all(|row| row.session.last_turn.as_ref().is_none_or(|turn| turn.status != TurnStatus::Running))
+async fn sessions(engine: &Engine) -> Option<Vec<SessionRecord>> {
+    let rows = engine.sessions(&TenantId::local(), None, usize::MAX).await.ok()?;
+    Some(rows.into_iter().map(|row| row.session).collect())
 }
 
-/// Whether the readers that still read do so only because their turn waits.
+/// Whether no turn runs or is about to.
+async fn all_rest(engine: &Engine) -> bool {
+    let rests = |session: &SessionRecord| match session.last_turn.as_ref().map(|turn| &turn.status) {
+        Some(TurnStatus::Running) => false,
+        Some(TurnStatus::Waiting(_)) => true,
+        Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None => session.queued == 0,
+    };
+    sessions(engine).await.is_some_and(|sessions| sessions.iter().all(rests))
+}
+
+/// Stops whatever waits. Whether nothing runs, waits or is queued any more.
+async fn all_over(engine: &Engine) -> bool {
+    let Some(sessions) = sessions(engine).await else { return false };
+    let mut over = true;
+    for session in sessions {
+        let status = session.last_turn.as_ref().map(|turn| &turn.status);
+        over &= session.queued == 0 && status.is_none_or(TurnStatus::is_ended);
+        if matches!(status, Some(TurnStatus::Waiting(_))) {
+            stop(engine, &session.tenant, &session.id, None).await;
+        }
+    }
+    over
+}
+
+/// Whether the readers that still read do so only because their turn waits, or waits to begin.
 async fn idle(readers: &Readers, engine: &Engine) -> bool {
     let reading: Vec<_> = {
         let readers = readers.lock().unwrap();
@@ -284,14 +309,30 @@ async fn idle(readers: &Readers, engine: &Engine) -> bool {
         reading.map(|seen| (seen.session.clone(), seen.turn.clone())).collect()
     };
     for (session, turn) in reading {
-        let Ok(Some(record)) = engine.session(&TenantId::local(), &session).await else { return false };
-        let waits =
-            |last: &everturn_store::TurnSummary| last.id == turn && matches!(last.status, TurnStatus::Waiting(_));
-        if !record.last_turn.as_ref().is_some_and(waits) {
+        let Ok(Some(record)) = engine.turn(&TenantId::local(), &session, &turn).await else { return false };
+        if !matches!(record.status, TurnStatus::Waiting(_) | TurnStatus::Queued) {
             return false;
         }
     }
     true
+}
+
+/// Who waits, for the person who must find out why.
+async fn who_waits(engine: &Engine, readers: &Readers) -> String {
+    let mut text = String::new();
+    for session in sessions(engine).await.unwrap_or_default() {
+        text += &format!("\n{} has {:?} and {} queued", session.id, session.last_turn, session.queued);
+    }
+    let seen: Vec<_> = readers.lock().unwrap().values().flatten().cloned().collect();
+    for seen in seen {
+        let seen = seen.lock().unwrap().clone();
+        if seen.state == Progress::Reading {
+            let record = engine.turn(&TenantId::local(), &seen.session, &seen.turn).await;
+            let status = record.map(|record| record.map(|record| (record.status, record.head)));
+            text += &format!("\na reader at {:?} of {}, which is {status:?}", seen.cursor(), seen.turn);
+        }
+    }
+    text
 }
 
 /// Lets the store be out of order for a while, at some time.
