@@ -1,8 +1,10 @@
 mod answers;
+mod approvals;
 mod artifacts;
 mod cancellation;
 mod compaction;
 mod documents;
+mod drafts;
 mod durability;
 mod forms;
 mod harness;
@@ -19,4 +21,5 @@ mod stop;
 mod threads;
 mod timers;
 mod titles;
+mod tool_answers;
 mod tool_calls;

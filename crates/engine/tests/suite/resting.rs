@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use everturn_core::submission::OnBusy;
 use everturn_engine::{Cursor, Projection, Started, Submit, TurnReader};
+use everturn_store::Fault;
 use tokio::{task::JoinHandle, time::timeout};
 
 use super::harness::*;
@@ -197,6 +198,42 @@ async fn another_turn_takes_its_place() {
         let late = saw_the_end(&world, &started, readers).await;
         assert!(late.last().unwrap().data.contains("Superseded"), "{late:?}");
     }
+}
+
+/// The store failed, but kept the end all the same: whoever sent it is told of the failure, those who read of the end.
+#[tokio::test(start_paused = true)]
+async fn an_end_that_was_kept_although_its_commit_failed_is_shown() {
+    for end in ["stop", "supersede", "delete"] {
+        let (world, started, readers) = waiting(asks()).await;
+        world.store.faults().fail_next(1, Fault::Kept);
+        let session = started.session.clone();
+        let failed = match end {
+            "stop" => world.stop().await.map_err(|error| error.to_string()),
+            "supersede" => world.submit(world.message("else")).await.map(drop).map_err(|error| error.to_string()),
+            _ => world.delete(&world.tenant, &session, None).await.map_err(|error| error.to_string()),
+        };
+        assert!(failed.is_err(), "{end}: the failure is told");
+        for reader in readers {
+            let seen = in_time("for a reader", reader).await.unwrap();
+            assert!(seen.last().unwrap().ends_turn(), "{end}: {seen:?}");
+        }
+        if end != "delete" {
+            world.idle().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_was_lost_is_not_shown() {
+    let (world, started, readers) = waiting(asks()).await;
+    world.store.faults().fail_next(2, Fault::Lost);
+    world.stop().await.unwrap_err();
+    world.delete(&world.tenant, &started.session, None).await.unwrap_err();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(readers.iter().all(|reader| !reader.is_finished()), "nothing has ended");
+    world.submit(world.form_reply(None, "yes")).await.unwrap();
+    world.idle().await;
+    saw_the_end(&world, &started, readers).await;
 }
 
 #[tokio::test(start_paused = true)]

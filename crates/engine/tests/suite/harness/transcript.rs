@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use everturn_core::{
-    Answer, ArtifactId, ArtifactRef, ArtifactStarted, Block, CallId, CallRoute, Content, Event, Message, Outcome,
-    Usage, Wait, WaitingCall, WaitingFor,
+    Answer, ArtifactRef, ArtifactStarted, Block, CallId, CallRoute, Content, Event, Message, Outcome, Usage, Wait,
+    WaitingCall, WaitingFor,
 };
 
 /// Gives short names to ids, in order of appearance.
@@ -36,11 +36,6 @@ impl Names {
 
     fn artifact(&mut self, id: &str) -> String {
         self.call(&id.replacen("art_", "call_", 1)).replacen('c', "a", 1)
-    }
-
-    /// The artifact behind a short name.
-    pub(crate) fn artifact_id(&self, name: &str) -> Option<ArtifactId> {
-        self.call_id(&name.replacen('a', "c", 1)).map(|call| ArtifactId::of_call(&call))
     }
 
     /// Puts short names into a text.

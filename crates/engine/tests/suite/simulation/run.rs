@@ -75,7 +75,7 @@ impl Simulation {
                 settings.ring_bytes = if rng.random() { 200 } else { 256 * 1024 };
             });
         let clients = (0..rng.random_range(1..=3))
-            .map(|name| Client::new(name, rng.random_range(1..5), setup.update.clone()))
+            .map(|name| Client::new(name, rng.random_range(1..8), setup.update.clone()))
             .collect();
         Self { rng, store: SimStore::new(), setup, clients, readers: Arc::default(), complaints }
     }
@@ -90,7 +90,7 @@ impl Simulation {
                 let (after, grace) = (self.rng.random_range(10..3000), self.rng.random_range(0..300));
                 End::Shutdown { after: Duration::from_millis(after), grace: Duration::from_millis(grace) }
             } else {
-                End::Death(Death { commit: self.rng.random_range(1..40), kept: self.rng.random() })
+                End::Death(Death { commit: self.rng.random_range(1..60), kept: self.rng.random() })
             };
             self.live(end);
             self.store = self.store.crash();
