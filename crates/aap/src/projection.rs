@@ -1,6 +1,6 @@
 //! The protocol's view of the log: one projection for each streaming mode.
 
-use everturn_core::{Answer, CallId, CorruptSegment, Event, Json, Kind, Message, RawEvent, ToolUse};
+use everturn_core::{Answer, Block, CallId, CorruptSegment, Event, Json, Kind, RawEvent, StepFinished, ToolUse};
 use everturn_engine::{Flow, Frames, Projection, TurnView, write_json};
 use serde::Serialize;
 
@@ -59,15 +59,7 @@ impl Projection for Delta {
             // calls that nobody made.
             Kind::STEP_FINISHED => {
                 if let Event::StepFinished(finished) = event.decode()? {
-                    let text = if finished.deltas_dropped { finished.content.text() } else { String::new() };
-                    let calls = Message::Assistant { content: finished.content };
-                    if calls.tool_uses().count() + usize::from(!text.is_empty()) > 1 {
-                        frames.several();
-                    }
-                    if !text.is_empty() {
-                        delta(frames, "text_delta", &text);
-                    }
-                    calls.tool_uses().for_each(|call| tool_call(frames, call));
+                    step_finished(frames, finished);
                 }
             }
             // The protocol has no word for it. A comment tells people who look at the wire.
@@ -75,6 +67,29 @@ impl Projection for Delta {
             _ => return common(view, event, frames),
         }
         Ok(Flow::Continue)
+    }
+}
+
+/// The calls of a step, whose text was shown in deltas; where retention has dropped those, the text as well.
+fn step_finished(frames: &mut Frames<'_>, finished: StepFinished) {
+    let dropped = finished.deltas_dropped;
+    let blocks = finished.content.into_blocks();
+    let is_shown = |block: &Block| match block {
+        Block::ToolUse(_) => true,
+        Block::Text(_) => dropped,
+        Block::Thinking { .. } | Block::Image { .. } | Block::Document { .. } => false,
+    };
+    let shown: Vec<_> = (1..).zip(&blocks).filter(|(_, block)| is_shown(block)).collect();
+    if shown.len() > 1 {
+        frames.several();
+    }
+    for (part, block) in shown {
+        frames.part(part);
+        match block {
+            Block::ToolUse(call) => tool_call(frames, call),
+            Block::Text(text) => delta(frames, "text_delta", text),
+            Block::Thinking { .. } | Block::Image { .. } | Block::Document { .. } => {}
+        }
     }
 }
 
@@ -89,11 +104,13 @@ impl Projection for WholeMessage {
         }
         if let Event::StepFinished(finished) = event.decode()? {
             let blocks = finished.content.into_blocks();
-            let blocks: Vec<_> = blocks.iter().filter_map(BlockOut::of).collect();
+            let shown = |(part, block)| Some((part, BlockOut::of(block)?));
+            let blocks: Vec<_> = (1..).zip(&blocks).filter_map(shown).collect();
             if blocks.len() > 1 {
                 frames.several();
             }
-            for block in blocks {
+            for (part, block) in blocks {
+                frames.part(part);
                 match block {
                     BlockOut::Text { text } => field(frames, "text", "text", text),
                     BlockOut::Thinking { thinking } => field(frames, "thinking", "thinking", thinking),

@@ -122,6 +122,20 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// How many parts it has that views may show in frames of their own, at most; a cursor within it names one of them.
+    /// They are numbered alike in all views.
+    pub fn parts(&self) -> u32 {
+        match self {
+            // The session, then the turn.
+            Self::TurnStarted(started) if started.opens_session => 2,
+            // Its blocks.
+            Self::StepFinished(finished) => u32::try_from(finished.content.blocks().len()).unwrap_or(u32::MAX),
+            _ => 1,
+        }
+    }
+}
+
 /// See [`Event::TurnStarted`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnStarted {

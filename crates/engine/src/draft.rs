@@ -26,6 +26,13 @@ pub(crate) struct Drafts {
 
 type Announced = HashMap<ArtifactId, (u32, String)>;
 
+impl Drafts {
+    /// A call came to nothing. Gives its id, which is that of what was shown of it.
+    pub(crate) fn abandon(&mut self, part: u32) -> CallId {
+        self.drafts.remove(&part).map_or_else(CallId::mint, |draft| draft.call)
+    }
+}
+
 /// One call whose content is shown while it is written.
 struct Draft {
     call: CallId,

@@ -281,6 +281,9 @@ impl Engine {
         }
         let view = Arc::new(TurnView { session: session.clone(), turn: turn.clone() });
         let follower = Follower::new(Arc::clone(&self.0.store), turn.clone(), tail);
+        if cursor.part > 0 && !follower.has_part(projection, cursor).await? {
+            return Err(OpenError::Part { cursor });
+        }
         Ok(Some(TurnReader::new(follower, view, projection, cursor, self.0.metrics.reader())))
     }
 

@@ -3,7 +3,7 @@
 use everturn_core::{FormId, submission};
 use everturn_store::{Refusal, StoreError};
 
-use crate::{committer::CommitError, reader::ReadError, session_update::UpdateError};
+use crate::{Cursor, committer::CommitError, reader::ReadError, session_update::UpdateError};
 
 /// Why a submission was not accepted. Nothing has changed then, with one exception: a store that failed while it had the
 /// command may have kept it all the same; the turn then runs, and the session shows it.
@@ -106,12 +106,6 @@ impl From<StopError> for SubmitError {
 /// Why a turn was not stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
-    /// The key of another request.
-    #[error("the idempotency key {key:?} was used for another request; send a new key with a new request")]
-    KeyReused {
-        /// The key.
-        key: String,
-    },
     /// It does not end.
     #[error("the turn did not end in time; send this again")]
     Busy,
@@ -161,6 +155,15 @@ pub enum OpenError {
     /// The tenant has no such session, or the session no such turn.
     #[error("there is no such turn")]
     NotFound,
+    /// A cursor within an event that does not have such a part.
+    #[error("event {} has no part {}", .cursor.seq, .cursor.part)]
+    Part {
+        /// The cursor.
+        cursor: Cursor,
+    },
+    /// The log cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// A cursor that no reader was given.
     #[error("the cursor is beyond the turn's last event, {head}")]
     Cursor {

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use everturn_core::{Segment, TurnId};
+use everturn_core::{Kind, Segment, TurnId};
 use everturn_store::{Store, StoreError};
 use tokio::sync::watch;
 
-use crate::tail::{Head, Lookup, Tail, TailSegment};
+use crate::{
+    Cursor, Projection, ReadError,
+    tail::{Head, Lookup, Tail, TailSegment},
+};
 
 /// How much of the log one read from the store brings.
 const READ_BYTES: usize = 32 * 1024;
@@ -75,6 +78,18 @@ impl Follower {
             Some((tail, _)) if tail.head().open => Ok(tail.head().seq > seq),
             Some(_) | None => Ok(!self.store.read(&self.turn, seq, 1).await?.is_empty()),
         }
+    }
+
+    /// Whether the event at a cursor has the part that the cursor names. What retention has dropped may have had it.
+    pub(crate) async fn has_part(&self, projection: &dyn Projection, cursor: Cursor) -> Result<bool, ReadError> {
+        let Some(segment) = self.segment_of(cursor.seq).await? else { return Ok(false) };
+        for event in segment.events() {
+            let event = event?;
+            if event.seq == cursor.seq && event.kind != Kind::DROPPED {
+                return Ok(cursor.part <= projection.parts(&event.decode()?));
+            }
+        }
+        Ok(true)
     }
 
     /// The stored segment with the event `seq`.

@@ -94,15 +94,20 @@ impl Engine {
         Ok(self.0.store.record(tenant, RecordKind::Form, form.as_str()).await?.and_then(Form::of))
     }
 
-    /// Whether a form of this session waits for its answer.
+    /// Whether this form of a session waits for its answer, or any.
     pub(crate) async fn is_open_in(
         &self,
         tenant: &TenantId,
         session: &SessionId,
-        form: &FormId,
+        form: Option<&FormId>,
     ) -> Result<bool, StoreError> {
-        let form = self.form(tenant, form).await?;
-        Ok(form.is_some_and(|form| form.session == *session && form.state == FormState::Open.as_str()))
+        let is_open = |form: &Form| form.session == *session && form.state == FormState::Open.as_str();
+        if let Some(form) = form {
+            return Ok(self.form(tenant, form).await?.as_ref().is_some_and(is_open));
+        }
+        let open = Some(FormState::Open.as_str().to_owned());
+        let filter = RecordFilter { session: Some(session.clone()), state: open };
+        Ok(!self.forms(tenant, &filter, None, 1).await?.is_empty())
     }
 }
 

@@ -34,6 +34,11 @@ impl Turn {
         (system, self.with_documents(conversation.messages))
     }
 
+    /// How many tokens the model's context holds, if anybody knows.
+    pub(crate) fn context_window(&self) -> Option<u64> {
+        self.agent.context_window.or_else(|| self.agent.models[self.model].context_window())
+    }
+
     /// A guess at the tokens of the next call's input.
     pub(crate) fn estimated_context(&self) -> u64 {
         let (system, messages) = self.context();
@@ -45,7 +50,7 @@ impl Turn {
     /// that the provider found too long: it must become clearly shorter. `false` if it cannot be made to fit; the turn
     /// has ended then.
     pub(crate) async fn fit_context(&mut self, overflowed: Option<u64>) -> Result<bool, Stopped> {
-        let window = self.agent.context_window.or_else(|| self.agent.models[self.model].context_window());
+        let window = self.context_window();
         let reserve = |window: u64| self.agent.max_output_tokens.unwrap_or(window / 4).min(window / 2);
         let budget = match (overflowed, window) {
             (None, None) => return Ok(true),

@@ -23,6 +23,8 @@ const MAX_DESCRIPTION: usize = 2000;
 const MAX_INSTRUCTIONS: usize = 256 * 1024;
 /// Most models to fall back on.
 const MAX_FALLBACK: usize = 8;
+/// How often a change is made anew because somebody else changed the profile meanwhile.
+const MAX_CONFLICTS: usize = 32;
 /// Most model calls in one turn.
 const MAX_STEPS: u32 = 1000;
 /// How long one leg of a turn may take.
@@ -254,16 +256,23 @@ impl Engine {
         &self,
         tenant: &TenantId,
         id: &str,
-        change: impl FnOnce(Profile) -> Result<Profile, ProfileError>,
+        change: impl Fn(Profile) -> Result<Profile, ProfileError>,
         key: Option<SubmissionKey>,
     ) -> Result<StoredProfile, ProfileError> {
         if let Some(found) = self.profile_repetition(tenant, key.as_ref()).await? {
             return Ok(found);
         }
-        let stored = self.changeable(tenant, id).await?;
-        let profile = change(stored.profile)?;
-        self.check(&profile)?;
-        self.write_profile(tenant, stored.id, &profile, ACTIVE, Some(stored.revision), key).await
+        for _ in 0..MAX_CONFLICTS {
+            let stored = self.changeable(tenant, id).await?;
+            let profile = change(stored.profile)?;
+            self.check(&profile)?;
+            let revision = Some(stored.revision);
+            match self.write_profile(tenant, stored.id, &profile, ACTIVE, revision, key.clone()).await {
+                Err(ProfileError::Conflict { .. }) => {}
+                written => return written,
+            }
+        }
+        Err(ProfileError::Conflict { id: id.to_owned() })
     }
 
     /// Takes a profile out of use.

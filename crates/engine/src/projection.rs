@@ -6,7 +6,7 @@
 use std::{io::Write, ops::Range, str::FromStr};
 
 use bytes::Bytes;
-use everturn_core::{CorruptSegment, RawEvent, Segment, SessionId, TurnId};
+use everturn_core::{CorruptSegment, Event, RawEvent, Segment, SessionId, TurnId};
 
 /// What a projection may know besides the event.
 #[derive(Clone, Debug)]
@@ -32,6 +32,11 @@ pub enum Flow {
 pub trait Projection: Send + Sync + 'static {
     /// Tells projections apart. Two projections with one name must show the same.
     fn name(&self) -> &'static str;
+
+    /// How many parts of an event a cursor may name. Views that number them alike can use each other's cursors.
+    fn parts(&self, event: &Event) -> u32 {
+        event.parts()
+    }
 
     /// What every stream begins with.
     fn opening(&self) -> &'static [u8] {
@@ -74,14 +79,18 @@ impl FromStr for Cursor {
 
     /// Takes the `id:` of a frame back.
     fn from_str(text: &str) -> Result<Self, CursorError> {
-        let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        let (seq, part) = text.split_once('.').unwrap_or((text, "0"));
+        // As it was written, and no other way: `03`, `3.0` and `0.3` were never given out.
+        let number =
+            |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+        let (seq, part) = match text.split_once('.') {
+            Some((seq, part)) if part != "0" && seq != "0" => (seq, part),
+            Some(_) => return Err(CursorError),
+            None => (text, "0"),
+        };
         if !number(seq) || !number(part) {
             return Err(CursorError);
         }
-        let cursor = Self { seq: seq.parse().map_err(|_| CursorError)?, part: part.parse().map_err(|_| CursorError)? };
-        // Before the first event there is nothing to have seen a part of.
-        if cursor.seq == 0 && cursor.part > 0 { Err(CursorError) } else { Ok(cursor) }
+        Ok(Self { seq: seq.parse().map_err(|_| CursorError)?, part: part.parse().map_err(|_| CursorError)? })
     }
 }
 
@@ -107,6 +116,12 @@ impl<'a> Frames<'a> {
         self.several = true;
     }
 
+    /// Says which part of the event the next frame shows; see [`everturn_core::Event::parts`]. Without it parts are
+    /// counted.
+    pub fn part(&mut self, part: u32) {
+        self.part = part.saturating_sub(1);
+    }
+
     /// Writes one server-sent event. `data` writes its JSON, on one line.
     pub fn event(&mut self, name: &str, data: impl FnOnce(&mut Vec<u8>)) {
         self.frame(Some(name), data);
@@ -119,7 +134,8 @@ impl<'a> Frames<'a> {
 
     fn frame(&mut self, name: Option<&str>, data: impl FnOnce(&mut Vec<u8>)) {
         self.part += 1;
-        if self.part <= self.skip {
+        // What another view showed in several frames may be one here: who has not seen all of it is shown it.
+        if self.several && self.part <= self.skip {
             return;
         }
         if let Some(name) = name {

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everturn_core::{Event, Segment, SegmentBuilder, Timestamp, TurnId};
+use everturn_core::{Event, Segment, SegmentBuilder, StepFinished, Timestamp, TurnId};
 use everturn_store::{Command, DeleteSession, RecordKind, ReplaceLog, StoreError, Write};
 
 use crate::{
@@ -27,7 +27,7 @@ const ABANDONED: Duration = Duration::from_secs(60 * 60);
 enum Level {
     /// Without its deltas.
     Deltas = 1,
-    /// Its beginning and its end.
+    /// Its beginning, its last answer and its end.
     Ends = 2,
 }
 
@@ -38,7 +38,7 @@ impl Level {
             Self::Deltas => {
                 matches!(event, Event::TextDelta(_) | Event::ThinkingDelta(_) | Event::ArtifactDelta(_))
             }
-            Self::Ends => !matches!(event, Event::TurnStarted(_) | Event::TurnEnded(_)),
+            Self::Ends => !matches!(event, Event::TurnStarted(_) | Event::StepFinished(_) | Event::TurnEnded(_)),
         }
     }
 }
@@ -162,28 +162,48 @@ struct Shortened {
     /// Events dropped since the last one that was kept, and the time of the last of them.
     dropped: u32,
     at: Timestamp,
+    /// The last answer so far, where only that is kept: it goes if another comes. With it, what was dropped before it.
+    answer: Option<(Timestamp, Event, u32)>,
 }
 
 impl Shortened {
     fn new(level: Level) -> Self {
         let (builder, segments) = (SegmentBuilder::new(1), Vec::new());
-        Self { level, builder, segments, dropped: 0, at: Timestamp::default() }
+        Self { level, builder, segments, dropped: 0, at: Timestamp::default(), answer: None }
     }
 
     fn add(&mut self, at: Timestamp, event: Event) {
         match event {
             Event::Dropped { count } => self.drop_events(count, at),
             event if self.level.drops(&event) => self.drop_events(1, at),
-            mut event => {
-                self.flush_dropped();
-                if let Event::StepFinished(finished) = &mut event {
-                    finished.deltas_dropped = true;
-                }
-                self.builder.push(at, &event);
-                if self.builder.len() >= SEGMENT_BYTES {
-                    self.segments.push(self.builder.take());
+            Event::StepFinished(finished) => {
+                let event = Event::StepFinished(StepFinished { deltas_dropped: true, ..finished });
+                match self.level {
+                    Level::Deltas => self.keep(at, &event),
+                    Level::Ends => {
+                        if let Some((_, _, before)) = self.answer.take() {
+                            self.dropped = self.dropped.saturating_add(before).saturating_add(1);
+                        }
+                        self.answer = Some((at, event, std::mem::take(&mut self.dropped)));
+                    }
                 }
             }
+            event => {
+                if let Some((at, answer, before)) = self.answer.take() {
+                    let after = std::mem::replace(&mut self.dropped, before);
+                    self.keep(at, &answer);
+                    self.dropped = after;
+                }
+                self.keep(at, &event);
+            }
+        }
+    }
+
+    fn keep(&mut self, at: Timestamp, event: &Event) {
+        self.flush_dropped();
+        self.builder.push(at, event);
+        if self.builder.len() >= SEGMENT_BYTES {
+            self.segments.push(self.builder.take());
         }
     }
 

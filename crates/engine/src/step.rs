@@ -49,9 +49,7 @@ impl Turn {
 
     /// Makes a model call again that was interrupted by the end of the process.
     pub(crate) async fn restart_step(&mut self) -> Result<(), Stopped> {
-        // Of a call that may have been waiting for its next attempt, only what was answered is known to be used.
-        let retried = self.state.step.as_ref().is_some_and(|step| step.attempts > 0);
-        let usage = self.used_by_open_step(if retried { CountInput::IfAnswered } else { CountInput::Always });
+        let usage = self.used_by_interrupted_step();
         let reason = "the server stopped while the model was answering".to_owned();
         let attempt = self.state.step.as_ref().map_or(0, |step| step.attempts);
         self.void_attempt(reason, attempt, usage)?;
@@ -183,10 +181,10 @@ impl Turn {
                     let id = self.draft_finished(&mut drafts, part, &name, &input, &route).await?;
                     self.call(id, name, input, route)?
                 }
-                ModelEvent::BadToolCall { name, input, .. } => {
+                ModelEvent::BadToolCall { part, name, input } => {
                     let shown: String = input.chars().take(200).collect();
                     let reason = format!("The input of {name} is not a JSON object: {shown}");
-                    self.call(CallId::mint(), name, Json::empty_object(), CallRoute::Refused { reason })?
+                    self.call(drafts.abandon(part), name, Json::empty_object(), CallRoute::Refused { reason })?
                 }
                 ModelEvent::Finished { finish, usage } => {
                     self.finish(finish, usage, signature, &afterthought)?;
@@ -248,6 +246,13 @@ impl Turn {
         self.count_tokens(usage);
         self.record(Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false }))?;
         Ok(())
+    }
+
+    /// What a step that was interrupted has used. Of one that may have been waiting for its next attempt, only what was
+    /// answered is known to be used.
+    pub(crate) fn used_by_interrupted_step(&self) -> Usage {
+        let retried = self.state.step.as_ref().is_some_and(|step| step.attempts > 0);
+        self.used_by_open_step(if retried { CountInput::IfAnswered } else { CountInput::Always })
     }
 
     /// A guess at what the step under way has used, for providers that do not say and calls that were cut.

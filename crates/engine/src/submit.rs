@@ -1,13 +1,16 @@
 //! Submissions: which turn they begin, take up or wait for. `accept.rs` does what is decided here.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use everturn_core::{
     Answer, CallId, FormId, Json, Message, SessionConfig, SessionId, TenantId, TurnId, Wait, WaitingFor,
     submission::{self, Admission, OnBusy, SessionPhase, Submission},
 };
 use everturn_store::{Refusal, SecretPlace, SessionRecord, TurnStatus};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use crate::{
     Agent, Engine, SessionUpdate, SubmissionKey, SubmitError,
@@ -16,8 +19,13 @@ use crate::{
     tail::Tail,
 };
 
-/// How often a submission is judged anew because the session changed meanwhile.
-const MAX_CONFLICTS: usize = 4;
+/// How often a submission is judged anew because the session changed meanwhile. Each time somebody else was faster, so this
+/// is also how many may speak to one session at once.
+const MAX_CONFLICTS: u32 = 200;
+/// The longest wait before it is judged anew, in milliseconds: those who collide must not meet again.
+const CONFLICT_WAIT: u64 = 20;
+/// How long an answer to an open form waits for a turn that works on another answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a client submits.
 #[derive(Clone, Debug)]
@@ -99,13 +107,18 @@ impl Engine {
             return Ok(started);
         }
         let mut slot = None;
-        for _ in 0..MAX_CONFLICTS {
+        let begun = Instant::now();
+        for conflicts in 0..MAX_CONFLICTS {
             let result = match &submit.target {
                 Target::New { agent } => Box::pin(self.begin_session(&submit, agent, &mut slot)).await,
                 Target::Existing(session) => Box::pin(self.submit_to(&submit, session, &mut slot)).await,
             };
             match result {
-                Err(SubmitError::Rejected(Refusal::Changed)) => {}
+                Err(SubmitError::Rejected(Refusal::Changed)) if begun.elapsed() < ANSWER_PATIENCE => {
+                    let longest = u64::from(conflicts).min(CONFLICT_WAIT);
+                    tokio::time::sleep(Duration::from_millis(rand::random_range(0..=longest))).await;
+                }
+                Err(SubmitError::Rejected(Refusal::Changed)) => break,
                 Err(SubmitError::Rejected(Refusal::NotFound)) => return Err(SubmitError::NotFound),
                 Err(SubmitError::Rejected(refusal)) => return self.repeated(&submit, refusal).await,
                 result => return result,
@@ -148,12 +161,13 @@ impl Engine {
         let phase = phase(&record);
         let submission = match reply_to(submit, phase) {
             Ok(Some(answer)) => Submission::SomeAnswers(vec![answer]),
-            Ok(None) => submit.submission.clone(),
-            // The turn works on another answer; this one can be given once it waits again.
-            Err(SubmitError::FormClosed { form }) if self.is_open_in(&submit.tenant, session, &form).await? => {
-                return Err(submission::Refused::Busy.into());
+            reply => {
+                if self.works_on_another_answer(submit, &record).await? {
+                    return self.wait_for_rest(&record).await;
+                }
+                reply?;
+                submit.submission.clone()
             }
-            Err(error) => return Err(error),
         };
         let agent = self.agent_of_session(&submit.tenant, &record.config.agent).await?;
         let config = self.updated(submit, &agent, session, &record.config)?;
@@ -198,6 +212,26 @@ impl Engine {
             }
             (Submission::Answers(_) | Submission::SomeAnswers(_), None) => Err(submission::Refused::Empty.into()),
         }
+    }
+
+    /// Whether a reply is meant for a form that is open while the turn works on another answer.
+    async fn works_on_another_answer(&self, submit: &Submit, record: &SessionRecord) -> Result<bool, SubmitError> {
+        let runs = record.last_turn.as_ref().is_some_and(|turn| turn.status == TurnStatus::Running);
+        match &submit.reply {
+            Some(reply) if runs && (reply.form.is_some() || submit.on_busy != OnBusy::Interrupt) => {
+                Ok(self.is_open_in(&submit.tenant, &record.id, reply.form.as_ref()).await?)
+            }
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    /// Waits until the turn under way rests, so that a submission can be judged again.
+    async fn wait_for_rest(&self, record: &SessionRecord) -> Result<Started, SubmitError> {
+        let turn = record.last_turn.as_ref().and_then(|turn| self.0.live.get(&turn.id));
+        if let Some(live) = turn {
+            live.stopped(ANSWER_PATIENCE).await;
+        }
+        Err(SubmitError::Rejected(Refusal::Changed))
     }
 
     /// Ends what is under way in a session, so that a submission can be judged again.

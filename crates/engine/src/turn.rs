@@ -100,11 +100,11 @@ impl Turn {
             Some(Interrupt::Cancel(_) | Interrupt::Fault) if self.state.phase != Phase::Running => self.rested().await,
             Some(Interrupt::Fault) => {
                 let message = "the server met a fault while it ran this turn".to_owned();
-                let usage = self.used_by_open_step(CountInput::Always);
+                let usage = self.used_by_interrupted_step();
                 self.fail(FailureCode::Internal, message, true, usage).await
             }
             Some(Interrupt::Cancel(reason)) => {
-                let usage = self.used_by_open_step(CountInput::Always);
+                let usage = self.used_by_interrupted_step();
                 self.close(Outcome::Cancelled { reason }, usage, cancelled_text(reason)).await
             }
         };

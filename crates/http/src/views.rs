@@ -158,8 +158,8 @@ impl From<OpenError> for ViewError {
     fn from(error: OpenError) -> Self {
         let (status, code) = match error {
             OpenError::NotFound => (StatusCode::NOT_FOUND, "MESSAGE_NOT_FOUND"),
-            OpenError::Cursor { .. } => (StatusCode::BAD_REQUEST, "CURSOR_INVALID"),
-            OpenError::Store(_) => (StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE"),
+            OpenError::Cursor { .. } | OpenError::Part { .. } => (StatusCode::BAD_REQUEST, "CURSOR_INVALID"),
+            OpenError::Store(_) | OpenError::Read(_) => (StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE"),
         };
         Self { status, code, message: error.to_string() }
     }

@@ -91,7 +91,7 @@ impl<'a> From<&'a StoredProfile> for AgentOut<'a> {
 }
 
 /// What a client says about an agent. What is absent is left to the default, or as it is.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 struct AgentIn {
     agent_id: Option<String>,
     name: Option<String>,
@@ -193,7 +193,7 @@ pub(crate) async fn change(
             let what = "it cannot be changed; leave it out, or make another agent".to_owned();
             return Err(ProfileError::Invalid { field: "agent_id", what });
         }
-        Ok(request.change(profile))
+        Ok(request.clone().change(profile))
     };
     let stored = api.engine.change_profile(&caller.tenant, &id, change, key).await?;
     Ok(Json(AgentOut::from(&stored)).into_response())

@@ -177,7 +177,6 @@ impl From<StopError> for ApiError {
     fn from(error: StopError) -> Self {
         let text = error.to_string();
         match error {
-            StopError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
             StopError::Busy => Self::new(Code::Overloaded, text),
             StopError::Store(error) => error.into(),
             StopError::Read(error) => error.into(),

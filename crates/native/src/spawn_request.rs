@@ -29,6 +29,7 @@ pub(crate) struct SpawnIn {
 #[derive(Debug, Deserialize)]
 struct ToolIn {
     name: String,
+    #[serde(default)]
     trust: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Approvals: people allow tools to run, one after the other, by whichever door.
 
-use everturn_core::{EffectClass, FormKind, submission::Refused};
+use everturn_core::{EffectClass, FormKind};
 use everturn_engine::SubmitError;
 use expect_test::expect;
 
@@ -134,12 +134,15 @@ async fn a_stop_while_an_allowed_tool_runs_closes_the_other_question() {
     let started = world.submit(world.form_reply(Some("f1"), r#"{"approved":true}"#)).await.unwrap();
     gate.waiting(1).await;
     check_session(&world.store, &world.engine, &world.tenant, &world.session()).await;
-    // The other one is open, and can be answered once the tool has run.
-    let busy = world.submit(world.form_reply(Some("f2"), r#"{"approved":true}"#)).await.unwrap_err();
-    assert!(matches!(busy, SubmitError::Refused(Refused::Busy)), "{busy:?}");
+    // The other one is open: its answer waits until the tool has run.
+    let (engine, reply) = (world.engine.clone(), world.form_reply(Some("f2"), r#"{"approved":true}"#));
+    let waits = tokio::spawn(async move { engine.submit(reply).await });
     let closed = world.submit(world.form_reply(Some("f1"), r#"{"approved":true}"#)).await.unwrap_err();
     assert!(matches!(closed, SubmitError::FormClosed { .. }), "{closed:?}");
+    assert!(!waits.is_finished());
     world.stop().await.unwrap();
+    let late = waits.await.unwrap().unwrap_err();
+    assert!(matches!(late, SubmitError::FormClosed { .. }), "{late:?}");
     let transcript = world.transcript(&started).await;
     assert!(transcript.ends_with("cancelled: UserStop\n"), "{transcript}");
     check_forms(

@@ -128,7 +128,8 @@ async fn a_picture_is_shown() {
     assert_eq!(picture.media_type, "image/png", "its content tells what it is");
     let started = world.submit(world.message_with("Look", &[&picture.id]).await).await.unwrap();
     world.transcript(&started).await;
-    let Block::Image { url } = &given(&model)[1] else { panic!("{:?}", given(&model)) };
+    assert_eq!(given(&model)[1], Block::Text("[The image \"dot.txt\":]".to_owned()));
+    let Block::Image { url } = &given(&model)[2] else { panic!("{:?}", given(&model)) };
     assert_eq!(url, "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ");
     // One that no provider takes is not sent to any.
     let mut large = PNG.to_vec();
@@ -250,4 +251,20 @@ async fn a_turn_is_not_lost_because_a_document_cannot_be_read_for_a_while() {
     world.store.faults().stop();
     assert!(world.transcript(&leg).await.ends_with("completed\n"));
     assert!(matches!(&given(&model)[1], Block::Text(text) if text.contains("words")));
+}
+
+/// All documents together get half of the model's context at most, however much of each is allowed.
+#[tokio::test(start_paused = true)]
+async fn documents_leave_room_in_the_context() {
+    let model = ScriptedModel::new("test/one", [vec![say("Long."), stop()]]).with_window(2_000);
+    let world = World::start(Setup::with_models([model.clone()])).await;
+    let (one, two) =
+        (world.upload("one.txt", "one ".repeat(10_000)).await, world.upload("two.txt", "two ".repeat(10_000)).await);
+    let started = world.submit(world.message_with("Read", &[&one.id, &two.id]).await).await.unwrap();
+    let transcript = world.transcript(&started).await;
+    assert!(transcript.ends_with("completed\n"), "{transcript}");
+    for block in &given(&model)[1..] {
+        let Block::Text(text) = block else { panic!("{block:?}") };
+        assert!(text.contains("[… cut: the first 2,000 of 40,000 characters]"), "{text}");
+    }
 }

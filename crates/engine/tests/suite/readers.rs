@@ -162,6 +162,8 @@ async fn turns_that_are_not_there_and_cursors_that_nobody_was_given() {
         opened.map(|_| ()).map_err(|error| match error {
             OpenError::NotFound => "not found".to_owned(),
             OpenError::Cursor { head } => format!("the head is {head}"),
+            OpenError::Part { cursor } => format!("no part {}", cursor.part),
+            OpenError::Read(error) => error.to_string(),
             OpenError::Store(error) => error.to_string(),
         })
     };
@@ -170,9 +172,10 @@ async fn turns_that_are_not_there_and_cursors_that_nobody_was_given() {
     assert_eq!(open(&world.tenant, Cursor::after(head)).await, Ok(()));
     assert_eq!(open(&world.tenant, Cursor::after(head + 1)).await, Err(format!("the head is {head}")));
     assert_eq!(open(&world.tenant, Cursor { seq: 0, part: 1 }).await, Err(format!("the head is {head}")));
-    // More frames than the event has: all of it was seen.
-    assert_eq!(open(&world.tenant, Cursor { seq: 1, part: 9 }).await, Ok(()));
-    for text in ["", ".", "1.", ".1", "-1", "1.2.3", "x", "99999999999999999999", "1 "] {
+    // More parts than the event has.
+    assert_eq!(open(&world.tenant, Cursor { seq: head, part: 2 }).await, Ok(()));
+    assert_eq!(open(&world.tenant, Cursor { seq: head, part: 3 }).await, Err("no part 3".to_owned()));
+    for text in ["", ".", "1.", ".1", "-1", "1.2.3", "x", "99999999999999999999", "1 ", "03", "1.0", "0.3", "1.02"] {
         assert!(text.parse::<Cursor>().is_err(), "{text:?}");
     }
     assert_eq!("17.2".parse(), Ok(Cursor { seq: 17, part: 2 }));

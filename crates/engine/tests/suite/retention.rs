@@ -116,7 +116,8 @@ async fn logs_go_but_for_their_ends() {
     let after = world.log_of(&started.turn).await;
     expect![[r#"
         1 turn started in a new session: user: "go"
-        2 20 events dropped
+        2 19 events dropped
+        21 step finished: Stop, 100+10 tokens: "All done."
         22 ended, 200+20 tokens: completed, a1 version 1
     "#]]
     .assert_eq(&world.lines(&after));
@@ -127,9 +128,9 @@ async fn logs_go_but_for_their_ends() {
     // Messages stay.
     assert_eq!(world.act(Act::History).await, history);
     let frames = read_from(&world, &started, Cursor::default()).await;
-    assert_eq!(frames.iter().map(|frame| frame.cursor.seq).collect::<Vec<_>>(), [1, 21, 22, 22]);
+    assert_eq!(frames.iter().map(|frame| frame.cursor.seq).collect::<Vec<_>>(), [1, 20, 21, 21, 21, 22, 22]);
     assert_eq!(read_from(&world, &started, Cursor::after(10)).await, frames[1..], "what was dropped is said to be");
-    assert_eq!(read_from(&world, &started, Cursor::after(21)).await, frames[2..]);
+    assert_eq!(read_from(&world, &started, Cursor::after(20)).await, frames[2..]);
     // And the conversation goes on as if nothing had happened.
     let next = world.begin("and?").await;
     assert!(world.lines(&leg_of(&world.engine, &next).await).ends_with("completed\n"));

@@ -1,6 +1,6 @@
 //! Projections for tests: some events give no frame, some one, some several.
 
-use everturn_core::{CorruptSegment, Event, Kind, RawEvent, SessionId, TurnId};
+use everturn_core::{CorruptSegment, Event, RawEvent, SessionId, TurnId};
 use everturn_engine::{Cursor, Flow, Frames, Projection, TurnReader, TurnView, write_json};
 use everturn_store::{SimStore, Store as _};
 
@@ -35,20 +35,23 @@ impl Projection for SeveralFrames {
         self.name
     }
 
+    fn parts(&self, event: &Event) -> u32 {
+        match event {
+            Event::StepStarted { .. } => 0,
+            Event::StepFinished(_) | Event::StepRestarted { .. } => 3,
+            Event::ToolFinished { .. } | Event::Waiting(_) | Event::TurnEnded(_) => 2,
+            _ => 1,
+        }
+    }
+
     fn project(&self, _: &TurnView, event: &RawEvent<'_>, frames: &mut Frames<'_>) -> Result<Flow, CorruptSegment> {
         let decoded = event.decode()?;
-        let (count, flow) = match (event.kind, &decoded) {
-            (Kind::STEP_STARTED, _) => (0, Flow::Continue),
-            (Kind::STEP_FINISHED | Kind::STEP_RESTARTED, _) => (3, Flow::Continue),
-            (Kind::TOOL_FINISHED, _) => (2, Flow::Continue),
-            (_, Event::Waiting(wait)) => match self.at_rest {
-                AtRest::Closes => (2, Flow::Close),
-                AtRest::ClosesIfAsked if !wait.is_timed() => (2, Flow::Close),
-                AtRest::ClosesIfAsked | AtRest::GoesOn => (2, Flow::Continue),
-                AtRest::Pauses => (2, Flow::Pause),
-            },
-            (Kind::TURN_ENDED, _) => (2, Flow::Close),
-            _ => (1, Flow::Continue),
+        let count = self.parts(&decoded);
+        let flow = match (&decoded, self.at_rest) {
+            (Event::Waiting(_), AtRest::Closes) | (Event::TurnEnded(_), _) => Flow::Close,
+            (Event::Waiting(wait), AtRest::ClosesIfAsked) if !wait.is_timed() => Flow::Close,
+            (Event::Waiting(_), AtRest::Pauses) => Flow::Pause,
+            _ => Flow::Continue,
         };
         if count > 1 {
             frames.several();

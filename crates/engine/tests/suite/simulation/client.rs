@@ -215,7 +215,7 @@ pub(super) async fn stop(engine: &Engine, tenant: &TenantId, session: &SessionId
             }
         }
         Err(StopError::Store(_) | StopError::Read(_) | StopError::Busy) => {}
-        Err(error @ (StopError::KeyReused { .. } | StopError::Rejected(_) | StopError::Crashed)) => {
+        Err(error @ (StopError::Rejected(_) | StopError::Crashed)) => {
             panic!("a good stop was refused: {error}");
         }
     }

@@ -66,7 +66,8 @@ pub(super) async fn follow(engine: Engine, tenant: TenantId, seen: Arc<Mutex<See
                 seen.lock().unwrap().state = Progress::Gone;
                 return;
             }
-            Err(OpenError::Store(_)) => continue,
+            Err(OpenError::Store(_) | OpenError::Read(_)) => continue,
+            Err(OpenError::Part { cursor }) => panic!("{cursor:?} was given to a reader, but there is no such part"),
             Err(OpenError::Cursor { head }) => panic!("{cursor:?} was given to a reader, but the log ends at {head}"),
         };
         // Hangs up after a while, or never.

@@ -49,19 +49,19 @@ fn in_deltas() {
             data: {"delta":"All at once."}
 
             event: tool_call
-            id: 9.1
+            id: 9.3
             data: {"toolCallId":"call#1","name":"get_weather","input":{"location":"Tokyo"}}
 
             event: tool_call
-            id: 9.2
+            id: 9.4
             data: {"toolCallId":"call#2","name":"show_map","input":{}}
 
             event: tool_call
-            id: 9.3
+            id: 9.5
             data: {"toolCallId":"call#3","name":"calculator","input":{"expression":"6*7"}}
 
             event: tool_call
-            id: 9.4
+            id: 9.6
             data: {"toolCallId":"call#4","name":"clock","input":{}}
 
             event: tool_result

@@ -85,6 +85,8 @@ fn it_is_given_names_and_texts_and_images() {
         Hello from a page
         </document>
         --
+        [The image "dot.png":]
+        --
         "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4//8/AAX+Av6nNYGEAAAAAElFTkSuQmCC"
         --
         play documents-all

@@ -6,6 +6,7 @@ mod artifact_versions;
 mod artifacts;
 mod at_once;
 mod busy;
+mod crowd;
 mod document_context;
 mod documents;
 mod events;

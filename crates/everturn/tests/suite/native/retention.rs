@@ -93,8 +93,11 @@ fn logs_become_their_ends() {
     let (turn, before) = turn(&world, "retention-logs");
     let shown = turn.shown();
     let after = shortened(&turn, &before);
-    assert_eq!(kinds(&after), ["start", "compacted", "complete"]);
-    assert_eq!(after[1].data["dropped_events"], number(&after[2]) - 2);
+    assert_eq!(kinds(&after), ["start", "compacted", "delta", "complete"], "the last answer stays");
+    assert_eq!(after[1].data["dropped_events"], number(&after[3]) - 3);
+    // In every view.
+    let aap = world.client().send("GET", &format!("{}/stream?as=aap-delta", turn.path()), "").body;
+    assert!(aap.contains(after[3].data["final_response"].as_str().unwrap()), "{aap}");
     assert_eq!(turn.shown(), shown, "messages stay");
 }
 
@@ -108,8 +111,8 @@ fn in_two_steps() {
         kinds(&frames).contains(&"compacted").then_some(frames)
     });
     assert_eq!((first.first(), first.last()), (before.first(), before.last()));
-    let ends = eventually("the rest goes", || Some(turn.frames()).filter(|frames| frames.len() == 3));
-    assert_eq!(kinds(&ends), ["start", "compacted", "complete"]);
+    let ends = eventually("the rest goes", || Some(turn.frames()).filter(|frames| frames.len() == 4));
+    assert_eq!(kinds(&ends), ["start", "compacted", "delta", "complete"]);
     shortened(&turn, &before);
 }
 

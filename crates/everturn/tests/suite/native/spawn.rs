@@ -101,7 +101,7 @@ fn what_makes_no_sense() {
             r#"POST /api/v1/sessions/stream {"message":"hi","on_busy":"wait"}"#,
             r#"POST /api/v1/sessions/stream {"message":"hi","agent_options":{"language":"Latin"}}"#,
             r#"POST /api/v1/sessions/stream {"message":"hi","agent_options":{"size":"big"}}"#,
-            r#"POST /api/v1/sessions/stream {"message":"hi","tools":[{"name":"clock"}]}"#,
+            r#"POST /api/v1/sessions/stream {"message":"hi","tools":[{"trust":true}]}"#,
             r#"POST /api/v1/sessions/stream {"message":"hi","tools":[{"name":"hammer","trust":true}]}"#,
             r#"POST /api/v1/sessions/stream {"message":"hi","form_answer":{}}"#,
             r#"POST /api/v1/sessions/stream ["hi"]"#,
@@ -211,13 +211,13 @@ fn what_makes_no_sense() {
               }
             }
 
-            > POST /api/v1/sessions/stream {"message":"hi","tools":[{"name":"clock"}]}
+            > POST /api/v1/sessions/stream {"message":"hi","tools":[{"trust":true}]}
             422
             content-type: application/json
             {
               "detail": {
                 "code": "VALIDATION_FAILED",
-                "message": "the body is not valid at tools[0]: missing field `trust` at line 1 column 41"
+                "message": "the body is not valid at tools[0]: missing field `name` at line 1 column 39"
               }
             }
 
