@@ -1,12 +1,21 @@
 //! Answers that stream a turn.
 
-use std::time::Duration;
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::Poll,
+    time::Duration,
+};
 
-use axum::{body::Body, response::Response};
+use axum::{
+    body::{Body, Bytes},
+    response::Response,
+};
 use everturn_core::{SessionId, TurnId};
 use everturn_engine::{ReadError, TurnReader};
 use futures_util::stream;
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use tokio::time::{Instant, Sleep};
 
 /// Names the session, on every answer that has one.
 pub const SESSION_ID: HeaderName = HeaderName::from_static("x-session-id");
@@ -20,21 +29,20 @@ pub const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
 pub fn event_stream(reader: TurnReader, silence: Duration) -> Response {
     let view = reader.view().clone();
     let opening = Some(reader.opening()).filter(|opening| !opening.is_empty());
-    let chunks = stream::unfold((Some(reader), opening), move |(reader, opening)| {
-        async move {
-            let mut reader = reader?;
-            if let Some(opening) = opening {
-                return Some((Ok(opening), (Some(reader), None)));
-            }
-            match tokio::time::timeout(silence, reader.next()).await {
-                Ok(Ok(Some(frames))) => Some((Ok(frames), (Some(reader), None))),
-                Ok(Ok(None)) => None,
-                Err(_elapsed) => Some((Ok(reader.heartbeat()), (Some(reader), None))),
-                // Ending the body with an error tells the client that it has not seen the end.
-                Ok(Err(error)) => {
-                    tracing::error!(turn = %reader.view().turn, %error, "cannot read a turn's log");
-                    Some((Err::<_, ReadError>(error), (None, None)))
-                }
+    let reading = Reading { reader, opening, silence: Silence::new(silence) };
+    let chunks = stream::unfold(Some(reading), async |reading| {
+        let mut reading = reading?;
+        if let Some(opening) = reading.opening.take() {
+            return Some((Ok(opening), Some(reading)));
+        }
+        match reading.silence.guard(reading.reader.next()).await {
+            Some(Ok(Some(frames))) => Some((Ok(frames), Some(reading))),
+            Some(Ok(None)) => None,
+            None => Some((Ok(reading.reader.heartbeat()), Some(reading))),
+            // Ending the body with an error tells the client that it has not seen the end.
+            Some(Err(error)) => {
+                tracing::error!(turn = %reading.reader.view().turn, %error, "cannot read a turn's log");
+                Some((Err::<_, ReadError>(error), None))
             }
         }
     });
@@ -45,6 +53,52 @@ pub fn event_stream(reader: TurnReader, silence: Duration) -> Response {
     // Proxies that buffer would hold the stream back.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     identify(response, &view.session, &view.turn)
+}
+
+/// A stream under way.
+struct Reading {
+    reader: TurnReader,
+    opening: Option<Bytes>,
+    silence: Silence,
+}
+
+/// Notices when nothing has come for a while. The timer is moved only when it fires, so that a fast stream never touches
+/// it.
+struct Silence {
+    limit: Duration,
+    heard: Instant,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Silence {
+    fn new(limit: Duration) -> Self {
+        let heard = Instant::now();
+        Self { limit, heard, sleep: Box::pin(tokio::time::sleep_until(heard + limit)) }
+    }
+
+    /// Waits for something to come; `None` after so long a silence.
+    async fn guard<T>(&mut self, coming: impl Future<Output = T>) -> Option<T> {
+        let mut coming = pin!(coming);
+        poll_fn(|cx| {
+            if let Poll::Ready(come) = coming.as_mut().poll(cx) {
+                self.heard = Instant::now();
+                return Poll::Ready(Some(come));
+            }
+            while self.sleep.as_mut().poll(cx).is_ready() {
+                let now = Instant::now();
+                let silent = now >= self.heard + self.limit;
+                if silent {
+                    self.heard = now;
+                }
+                self.sleep.as_mut().reset(self.heard + self.limit);
+                if silent {
+                    return Poll::Ready(None);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
 }
 
 /// The answer to who has seen all of a turn that is over. Its status is the one that tells browsers not to come again.
