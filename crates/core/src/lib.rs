@@ -33,5 +33,5 @@ pub use id::{ArtifactId, CallId, CommandId, DocumentId, EffectId, FormId, IdErro
 pub use json::Json;
 pub use message::{Block, Content, Message, Role};
 pub use plan::{Next, Resolution, next};
-pub use segment::{ArtifactPiece, CorruptSegment, Kind, RawEvent, Segment, SegmentBuilder};
+pub use segment::{ArtifactPiece, CorruptSegment, Kind, Place, RawEvent, Segment, SegmentBuilder};
 pub use time::Timestamp;

@@ -122,30 +122,46 @@ impl Segment {
 
     /// Its events, in order.
     pub fn events(&self) -> Events<'_> {
-        Events { segment: self, offset: 0, index: 0, at: 0 }
+        self.events_from(Place::default())
     }
+
+    /// Its events from a place that was reached before.
+    pub fn events_from(&self, place: Place) -> Events<'_> {
+        Events { segment: self, place }
+    }
+}
+
+/// How far [`Events`] have been read. Means something to the segment that it is of, and to no other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place {
+    offset: usize,
+    index: u32,
+    at: i64,
 }
 
 /// Iterates over the events of a [`Segment`] without copying them.
 #[derive(Debug)]
 pub struct Events<'a> {
     segment: &'a Segment,
-    offset: usize,
-    index: u32,
-    at: i64,
+    place: Place,
 }
 
 impl<'a> Events<'a> {
+    /// How far they have been read.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
     fn corrupt(&self, what: impl Into<String>) -> CorruptSegment {
-        CorruptSegment { what: what.into(), offset: self.offset }
+        CorruptSegment { what: what.into(), offset: self.place.offset }
     }
 
     fn varint(&mut self) -> Result<u64, CorruptSegment> {
         let bytes = &self.segment.bytes;
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
-            let Some(&byte) = bytes.get(self.offset) else { return Err(self.corrupt("cut short")) };
-            self.offset += 1;
+            let Some(&byte) = bytes.get(self.place.offset) else { return Err(self.corrupt("cut short")) };
+            self.place.offset += 1;
             value |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 return Ok(value);
@@ -155,9 +171,9 @@ impl<'a> Events<'a> {
     }
 
     fn read(&mut self) -> Result<RawEvent<'a>, CorruptSegment> {
-        if self.offset == 0 {
+        if self.place.offset == 0 {
             match self.segment.bytes.first() {
-                Some(&VERSION) => self.offset = 1,
+                Some(&VERSION) => self.place.offset = 1,
                 Some(version) => {
                     return Err(self.corrupt(format!("version {version} is newer than {VERSION}, the last one known")));
                 }
@@ -166,19 +182,30 @@ impl<'a> Events<'a> {
         }
         let kind = u16::try_from(self.varint()?).map_err(|_| self.corrupt("kind out of range"))?;
         let elapsed = i64::try_from(self.varint()?).map_err(|_| self.corrupt("time out of range"))?;
-        self.at = self.at.checked_add(elapsed).ok_or_else(|| self.corrupt("time out of range"))?;
+        self.place.at = self.place.at.checked_add(elapsed).ok_or_else(|| self.corrupt("time out of range"))?;
         let length = usize::try_from(self.varint()?).map_err(|_| self.corrupt("length out of range"))?;
-        let end = self.offset.checked_add(length).ok_or_else(|| self.corrupt("length out of range"))?;
-        let payload = self.segment.bytes.get(self.offset..end).ok_or_else(|| self.corrupt("cut short"))?;
-        let seq = self.segment.first_seq + u64::from(self.index);
-        let event = RawEvent { seq, kind: Kind(kind), at: Timestamp(self.at), payload, offset: self.offset };
-        let stands_for = event.stands_for()?;
-        if stands_for == 0 || stands_for > self.segment.count - self.index {
-            return Err(self.corrupt("more events than the segment has"));
+        let end = self.place.offset.checked_add(length).ok_or_else(|| self.corrupt("length out of range"))?;
+        let payload = self.segment.bytes.get(self.place.offset..end).ok_or_else(|| self.corrupt("cut short"))?;
+        let seq = self.segment.first_seq + u64::from(self.place.index);
+        let (kind, at, offset) = (Kind(kind), Timestamp(self.place.at), self.place.offset);
+        let mut event = RawEvent { seq, last_seq: seq, kind, at, payload, offset };
+        self.place.offset = end;
+        self.place.index += 1;
+        if kind == Kind::DROPPED {
+            self.skip_dropped(&mut event)?;
         }
-        self.offset = end;
-        self.index += stands_for;
         Ok(event)
+    }
+
+    /// An event that stands for several takes their places.
+    #[cold]
+    fn skip_dropped(&mut self, event: &mut RawEvent<'a>) -> Result<(), CorruptSegment> {
+        let DroppedForm { count } = event.json()?;
+        let more = count.checked_sub(1).filter(|more| *more <= self.segment.count - self.place.index);
+        let more = more.ok_or_else(|| self.corrupt("more events than the segment has"))?;
+        event.last_seq += u64::from(more);
+        self.place.index += more;
+        Ok(())
     }
 }
 
@@ -186,12 +213,12 @@ impl<'a> Iterator for Events<'a> {
     type Item = Result<RawEvent<'a>, CorruptSegment>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.index == self.segment.count {
+        if self.place.index == self.segment.count {
             return None;
         }
         let read = self.read();
         if read.is_err() {
-            self.index = self.segment.count;
+            self.place.index = self.segment.count;
         }
         Some(read)
     }
@@ -202,6 +229,8 @@ impl<'a> Iterator for Events<'a> {
 pub struct RawEvent<'a> {
     /// Its place in the turn, from 1.
     pub seq: u64,
+    /// The last place that it takes: another one only where retention has dropped events.
+    pub last_seq: u64,
     /// What it is.
     pub kind: Kind,
     /// When it was made.
@@ -213,16 +242,6 @@ pub struct RawEvent<'a> {
 impl<'a> RawEvent<'a> {
     fn corrupt(&self, what: impl ToString) -> CorruptSegment {
         CorruptSegment { what: what.to_string(), offset: self.offset }
-    }
-
-    /// How many events it counts as. More than one only where retention has dropped some.
-    pub fn stands_for(&self) -> Result<u32, CorruptSegment> {
-        if self.kind == Kind::DROPPED { self.json().map(|DroppedForm { count }| count) } else { Ok(1) }
-    }
-
-    /// Seq of the last event that it counts as.
-    pub fn last_seq(&self) -> u64 {
-        self.seq + u64::from(self.stands_for().unwrap_or(1).saturating_sub(1))
     }
 
     /// The payload of an artifact's delta, without copying more than its escapes.

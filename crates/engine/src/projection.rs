@@ -190,8 +190,8 @@ impl Projected {
         let mut stops = Vec::new();
         for event in segment.events() {
             let event = event?;
-            (0..event.stands_for()?).for_each(|_| starts.push(offset(&out)));
-            match projection.project(view, &event, &mut Frames::new(&mut out, event.last_seq(), 0))? {
+            (event.seq..=event.last_seq).for_each(|_| starts.push(offset(&out)));
+            match projection.project(view, &event, &mut Frames::new(&mut out, event.last_seq, 0))? {
                 Flow::Continue => {}
                 flow @ (Flow::Close | Flow::Pause) => stops.push((event.seq, flow)),
             }

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
-use everturn_core::{CorruptSegment, Event, RawEvent, Segment};
+use everturn_core::{CorruptSegment, Event, Place, RawEvent, Segment};
 use everturn_store::StoreError;
 
 use crate::{
@@ -35,6 +35,8 @@ pub struct TurnReader {
     projection: &'static dyn Projection,
     /// Read from the store and not shown yet.
     backlog: VecDeque<Segment>,
+    /// How far the first of them has been shown.
+    place: Place,
     cursor: Cursor,
     state: Reading,
     _counted: ReaderGuard,
@@ -63,7 +65,16 @@ impl TurnReader {
         cursor: Cursor,
         counted: ReaderGuard,
     ) -> Self {
-        Self { follower, view, projection, backlog: VecDeque::new(), cursor, state: Reading::On, _counted: counted }
+        Self {
+            follower,
+            view,
+            projection,
+            backlog: VecDeque::new(),
+            place: Place::default(),
+            cursor,
+            state: Reading::On,
+            _counted: counted,
+        }
     }
 
     /// The turn that it reads.
@@ -127,19 +138,22 @@ impl TurnReader {
         let mut out = Vec::with_capacity(CHUNK_BYTES * 5 / 4);
         let mut shown = Shown { bytes: Bytes::new(), cursor: self.cursor, flow: Flow::Continue };
         while let Some(segment) = self.backlog.front() {
-            for event in segment.events() {
+            let mut events = segment.events_from(self.place);
+            while let Some(event) = events.next() {
                 let event: RawEvent<'_> = event?;
                 // Of what retention dropped, the cursor may be in the middle: the rest of it is still to be told.
-                if event.last_seq() > shown.cursor.seq {
+                if event.last_seq > shown.cursor.seq {
                     shown.flow =
-                        self.projection.project(&self.view, &event, &mut Frames::new(&mut out, event.last_seq(), 0))?;
-                    shown.cursor = Cursor::after(event.last_seq());
+                        self.projection.project(&self.view, &event, &mut Frames::new(&mut out, event.last_seq, 0))?;
+                    shown.cursor = Cursor::after(event.last_seq);
                 }
                 if out.len() >= CHUNK_BYTES || shown.flow != Flow::Continue {
                     shown.bytes = out.into();
+                    self.place = events.place();
                     return Ok(shown);
                 }
             }
+            self.place = Place::default();
             self.backlog.pop_front();
         }
         shown.bytes = out.into();
@@ -153,7 +167,7 @@ impl TurnReader {
         let Some(segment) = self.follower.segment_of(seq).await? else { return Ok(shown) };
         for event in segment.events() {
             let event: RawEvent<'_> = event?;
-            if event.last_seq() == seq {
+            if event.last_seq == seq {
                 let mut out = Vec::new();
                 let flow = self.projection.project(&self.view, &event, &mut Frames::new(&mut out, seq, part))?;
                 // Who has seen all of an event that ends streams is past it, as with a cursor after the event.
@@ -201,7 +215,7 @@ impl EventReader {
                 for event in segment.events() {
                     let event = event?;
                     if event.seq > self.seq {
-                        self.seq = event.last_seq();
+                        self.seq = event.last_seq;
                         if take(&event, event.decode()?) == Flow::Close {
                             return Ok(true);
                         }

@@ -296,7 +296,7 @@ async fn page_to(store: &Arc<dyn Store>, turn: &TurnId, after: u64, max_bytes: u
         for event in segment.events() {
             let event = event.expect("the segment is what was written");
             assert_eq!(event.seq, last + 1, "a gap within a segment");
-            last = event.last_seq();
+            last = event.last_seq;
             if last > after {
                 events.push((event.seq, event.decode().expect("the event is what was written")));
             }

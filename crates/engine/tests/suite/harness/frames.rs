@@ -119,7 +119,7 @@ pub(crate) async fn all_frames(store: &SimStore, session: &SessionId, turn: &Tur
     for segment in store.read(turn, 0, usize::MAX).await.expect("the store works") {
         for event in segment.events() {
             let event = event.expect("the log is sound");
-            FRAMES.project(&view, &event, &mut Frames::new(&mut out, event.last_seq(), 0)).expect("the log is sound");
+            FRAMES.project(&view, &event, &mut Frames::new(&mut out, event.last_seq, 0)).expect("the log is sound");
         }
     }
     parse_frames(&out)

@@ -15,7 +15,7 @@ pub(crate) async fn stored_log(store: &SimStore, turn: &TurnId) -> Vec<(u64, Eve
     let mut next = 1;
     let mut take = |event: RawEvent<'_>| {
         assert_eq!(event.seq, next, "the log of {turn} has a gap");
-        next = event.last_seq() + 1;
+        next = event.last_seq + 1;
         (event.seq, event.decode().expect("the log is sound"))
     };
     segments.iter().flat_map(everturn_core::Segment::events).map(|event| take(event.expect("sound"))).collect()
