@@ -131,7 +131,7 @@ impl Segment {
     }
 }
 
-/// How far [`Events`] have been read. Means something to the segment that it is of, and to no other.
+/// How far a segment has been read. Means something to the segment that it is of, and to no other.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place {
     offset: usize,
