@@ -1,4 +1,5 @@
-//! Installs the programs that tests talk to, under `tests/peers`: model servers and clients from npm and PyPI.
+//! Installs the programs that tests talk to, under `tests/peers`: model servers, MCP servers and clients, from npm and
+//! PyPI.
 //!
 //! They are installed again only when their lock file has changed. Nothing is installed elsewhere, with one exception:
 //! where nobody sits in front of the machine (`CI=true`, root, Debian), missing interpreters and a missing browser come
@@ -39,6 +40,7 @@ pub(crate) fn install() -> Result<()> {
         run(Command::new(pip).args(["install", "--quiet", "--no-deps", "--requirement"]).arg(&lock))?;
         mark_current(&lock, &environment)?;
     }
+    need_curl()?;
     need_chromium()
 }
 
@@ -82,6 +84,20 @@ fn need_python() -> Result<()> {
         bail!(
             "the tests need Python 3 with venv, and it is not installed\n\n\
              hint: on Debian: apt-get install python3 python3-venv; elsewhere: see https://www.python.org"
+        );
+    }
+    Ok(())
+}
+
+fn need_curl() -> Result<()> {
+    let have = || works("curl", &["--version"]);
+    if !have() {
+        install_packages(&["curl"])?;
+    }
+    if !have() {
+        bail!(
+            "the tests need curl, and it is not installed\n\n\
+             hint: on Debian: apt-get install curl; elsewhere: see https://curl.se"
         );
     }
     Ok(())

@@ -48,6 +48,8 @@ impl LegAnswer {
             | Event::ToolIntended { .. }
             | Event::TimerSet { .. }
             | Event::FormOpened(_)
+            | Event::FormClosed { .. }
+            | Event::Notified { .. }
             | Event::ArtifactStarted(_)
             | Event::ArtifactDelta(_)
             | Event::ArtifactFinished(_)

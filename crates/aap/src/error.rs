@@ -65,10 +65,16 @@ impl ApiError {
                 Self::new(status, refused.to_string())
             }
             SubmitError::Update(UpdateError::Seal(_)) => Self::internal(&error),
-            SubmitError::KeyReused { .. } | SubmitError::QueueFull { .. } | SubmitError::FormClosed { .. } => {
+            SubmitError::KeyReused { .. }
+            | SubmitError::QueueFull { .. }
+            | SubmitError::FormClosed { .. }
+            | SubmitError::Exists { .. }
+            | SubmitError::Deleted { .. }
+            | SubmitError::TooManyPermissions { .. } => {
                 Self::new(StatusCode::CONFLICT, error.to_string())
             }
             SubmitError::UnknownAgent { .. }
+            | SubmitError::Overlay { .. }
             | SubmitError::Update(_)
             | SubmitError::FormInvalid { .. }
             | SubmitError::UnknownDocument { .. } => Self::bad_request(error.to_string()),

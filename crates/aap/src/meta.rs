@@ -22,10 +22,16 @@ fn agent_info(engine: &Engine, agent: &Agent) -> Value {
     if let Some(description) = &agent.description {
         info.insert("description".into(), json!(description));
     }
-    let tools = agent.tools.iter().filter_map(|name| engine.tools().get(name));
+    let tools = agent.offered(engine.tools()).into_iter().filter_map(|name| engine.tools().get(&name));
     let tools: Vec<_> = tools.map(|tool| json!(ToolOut::from(tool.spec()))).collect();
     if !tools.is_empty() {
         info.insert("tools".into(), json!(tools));
+    }
+    // Told where its tools would be: who sets up a tool server looks here.
+    let troubles = agent.troubles(engine.tools());
+    if !troubles.is_empty() {
+        let told = |(server, reason): (String, String)| json!({ "server": server, "reason": reason });
+        info.insert("unavailableTools".into(), troubles.into_iter().map(told).collect());
     }
     if !agent.options.is_empty() {
         info.insert("options".into(), agent.options.iter().map(option).collect());

@@ -62,7 +62,7 @@ pub(crate) fn update(agent: AgentIn, tools: Option<Vec<ToolIn>>) -> Result<Sessi
         None => None,
     };
     let options: BTreeMap<_, _> = agent.options.unwrap_or_default();
-    Ok(SessionUpdate { tools: enabled, agent_tools: false, titled: false, client_tools, options })
+    Ok(SessionUpdate { tools: enabled, client_tools, options, ..SessionUpdate::default() })
 }
 
 fn tool(tool: ToolIn) -> Result<ToolSpec, ApiError> {

@@ -151,7 +151,7 @@ async fn show(
     let record = aap.engine.session(&caller.tenant, &session).await?;
     let record = record.ok_or_else(|| ApiError::no_session(session.as_str()))?;
     // A session outlives its agent's configuration.
-    let agent = aap.engine.agent_of_session(&caller.tenant, &record.config.agent).await.ok();
+    let agent = aap.engine.agent_of_session(&caller.tenant, &record.config).await.ok();
     let declared = agent.as_ref().map(|agent| agent.capabilities).unwrap_or_default();
     let wanted = Wanted::new(query.history.as_deref(), declared)?;
     let history = if wanted.any() { aap.engine.history(&caller.tenant, &session).await? } else { Default::default() };
@@ -181,7 +181,8 @@ fn submit(
     submission: Submission,
     key: Option<SubmissionKey>,
 ) -> Submit {
-    Submit { tenant, target, update, submission, reply: None, on_busy: OnBusy::Supersede, key }
+    let (on_busy, begins_history, request) = (OnBusy::Supersede, false, None);
+    Submit { tenant, target, update, submission, reply: None, on_busy, begins_history, request, key }
 }
 
 /// A text that cannot be an id, or is no text at all, is the id of no session.
@@ -208,7 +209,7 @@ impl Aap {
         let record = self.engine.session(&caller.tenant, session).await?;
         let record = record.ok_or_else(|| ApiError::no_session(session.as_str()))?;
         let name = &record.config.agent;
-        match self.engine.agent_of_session(&caller.tenant, name).await {
+        match self.engine.agent_of_session(&caller.tenant, &record.config).await {
             Ok(agent) => Ok(agent),
             Err(SubmitError::UnknownAgent { .. }) => Err(ApiError::bad_request(format!(
                 "the session's agent {name:?} is not configured on this server any more"

@@ -262,11 +262,15 @@ fn fill(path: &Path) -> anyhow::Result<()> {
             tenant: TenantId::local(),
             id: SessionId::mint(),
             config: config.clone(),
+            title: None,
+            shares: None,
+            turns: Vec::new(),
+            key: None,
             at: Timestamp::now(),
         };
         const BATCH: usize = 10_000;
         for _ in 0..SESSIONS / BATCH {
-            let batch = (0..BATCH).map(|_| Command::CreateSession(session())).collect();
+            let batch = (0..BATCH).map(|_| Command::CreateSession(Box::new(session()))).collect();
             let outcomes = store.commit(Arc::new(batch)).await?;
             anyhow::ensure!(outcomes.iter().all(Result::is_ok), "a session was refused");
         }

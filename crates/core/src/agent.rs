@@ -61,6 +61,33 @@ pub struct SessionConfig {
     /// Option values that differ from the agent's defaults.
     #[serde(default)]
     pub options: BTreeMap<String, OptionValue>,
+    /// What it has instead of what its agent says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlay: Option<Overlay>,
+    /// What dialects keep of the session for themselves, by names of their own. Nobody else looks at it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub notes: BTreeMap<String, Json>,
+}
+
+/// What one session has instead of what its agent says. What is absent is as the agent says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overlay {
+    /// Standing instructions, as they are: nothing in them stands for an option.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// `provider/model`. The agent's models are what is fallen back on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The tools, named as in an agent's configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// How many model calls one turn may make.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// How freely the model chooses its words, in thousandths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<u32>,
 }
 
 /// An option that an agent declares.

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, ArtifactDelta, ArtifactRef, ArtifactStarted, CallId, CallRoute, Content, EffectClass, EffectId, FormOpened,
-    Message, Timestamp, ToolUse, Wait,
+    Answer, ArtifactDelta, ArtifactRef, ArtifactStarted, CallId, CallRoute, Content, EffectClass, EffectId, FormId,
+    FormOpened, Json, Message, Timestamp, ToolUse, Wait,
 };
 
 /// One entry of a turn's log. `segment.rs` gives each kind its stored number.
@@ -91,6 +91,24 @@ pub enum Event {
     },
     /// A person is asked: for what a tool wants to know, or whether a tool may run.
     FormOpened(FormOpened),
+    /// A form that a tool opened while it ran was answered, or nobody will; the tool goes on.
+    FormClosed {
+        /// The form.
+        form_id: FormId,
+        /// The call that asked.
+        call_id: CallId,
+        /// The answer, if there is one.
+        answer: Option<Json>,
+    },
+    /// News of a tool that runs, or of the server that it comes from.
+    Notified {
+        /// The call that it is about, if it is about one.
+        call_id: Option<CallId>,
+        /// What kind, in MCP's words.
+        method: String,
+        /// The news; an object.
+        params: Json,
+    },
     /// The turn rests until somebody answers, or the time has come.
     Waiting(Wait),
     /// Waiting calls were answered, or a pause is over; the turn goes on. Begins a new leg.
@@ -131,6 +149,8 @@ impl Event {
             Self::TurnStarted(started) if started.opens_session => 2,
             // Its blocks.
             Self::StepFinished(finished) => u32::try_from(finished.content.blocks().len()).unwrap_or(u32::MAX),
+            // What went wrong, then the end.
+            Self::TurnEnded(_) => 2,
             _ => 1,
         }
     }
@@ -146,6 +166,15 @@ pub struct TurnStarted {
     pub opens_session: bool,
     /// What it adds to history before the model speaks: seed messages, then the user's.
     pub input: Vec<Message>,
+    /// Whether history begins anew with its input: what was said before is no part of it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub begins_history: bool,
+    /// The client's name for it, where it gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// What the turns of the session had used before.
+    #[serde(default, skip_serializing_if = "Usage::is_zero")]
+    pub used_before: Usage,
 }
 
 /// See [`Event::StepFinished`].
@@ -188,6 +217,11 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Whether nothing was used.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Both kinds together.
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)

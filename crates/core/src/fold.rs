@@ -77,6 +77,8 @@ pub struct CallState {
     pub intent: Option<(EffectId, EffectClass)>,
     /// The form that a person was asked to answer.
     pub form: Option<FormOpened>,
+    /// What the tool asks a person while it runs.
+    pub question: Option<FormOpened>,
     /// Set once the call is a running timer.
     pub timer: Option<Timer>,
     /// What a person decided, for calls that need permission.
@@ -149,7 +151,13 @@ impl TurnState {
             }
             Event::FormOpened(form) => {
                 if let Some(call) = self.call_mut(&form.call_id) {
-                    call.form = Some(form.clone());
+                    let asked = if call.intent.is_some() { &mut call.question } else { &mut call.form };
+                    *asked = Some(form.clone());
+                }
+            }
+            Event::FormClosed { call_id, .. } => {
+                if let Some(call) = self.call_mut(call_id) {
+                    call.question = None;
                 }
             }
             Event::Waiting(wait) => {
@@ -178,7 +186,7 @@ impl TurnState {
             }
             // Narrative, but the model has begun to answer.
             Event::ArtifactStarted(_) | Event::ArtifactDelta(_) => self.step.iter_mut().for_each(StepState::unpause),
-            Event::Unknown { .. } => {}
+            Event::Notified { .. } | Event::Unknown { .. } => {}
             // Counts as the events that it stands for.
             Event::Dropped { count } => self.head = seq + u64::from(count.saturating_sub(1)),
         }
@@ -284,6 +292,6 @@ impl StepState {
 
 impl CallState {
     fn new((call, route): (ToolUse, CallRoute)) -> Self {
-        Self { call, route, intent: None, form: None, timer: None, granted: None, denial: None, result: None }
+        Self { call, route, intent: None, form: None, question: None, timer: None, granted: None, denial: None, result: None }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, FormId, Json, Timestamp};
+use crate::{CallId, FormId, Json, Timestamp, ToolUse};
 
 /// See [`crate::Event::FormOpened`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct FormOpened {
     pub description: Option<String>,
     /// JSON Schema of the answer.
     pub schema: Json,
+    /// The call that is to be allowed, if that is what is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks_for: Option<ToolUse>,
     /// When it counts as not answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,

@@ -141,6 +141,11 @@ impl FormId {
     pub fn of_call(call: &CallId) -> Self {
         Self(format!("form_{}", call.suffix()).into())
     }
+
+    /// A form that a tool opens while it runs: its `number`-th, from 1.
+    pub fn of_question(call: &CallId, number: u32) -> Self {
+        Self(format!("form_{}.{number}", call.suffix()).into())
+    }
 }
 
 impl ArtifactId {

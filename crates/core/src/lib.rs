@@ -16,11 +16,13 @@ mod id;
 mod json;
 mod message;
 mod plan;
+mod said;
 mod segment;
+mod standing;
 pub mod submission;
 mod time;
 
-pub use agent::{OptionSpec, OptionValue, SessionConfig, ToolRef, ToolSpec};
+pub use agent::{OptionSpec, OptionValue, Overlay, SessionConfig, ToolRef, ToolSpec};
 pub use answer::Answer;
 pub use artifact::{ArtifactDelta, ArtifactRef, ArtifactStarted};
 pub use call::{CallRoute, EffectClass, ToolUse, Wait, WaitingCall, WaitingFor, Wake};
@@ -33,5 +35,7 @@ pub use id::{ArtifactId, CallId, CommandId, DocumentId, EffectId, FormId, IdErro
 pub use json::Json;
 pub use message::{Block, Content, Message, Role};
 pub use plan::{Next, Resolution, next};
+pub use said::{MessagePlace, MessageRef, MessageRefError, Said};
 pub use segment::{ArtifactPiece, CorruptSegment, Kind, Place, RawEvent, Segment, SegmentBuilder};
+pub use standing::Standing;
 pub use time::Timestamp;

@@ -76,6 +76,10 @@ impl Kind {
     pub const ARTIFACT_FINISHED: Self = Self(19);
     /// [`crate::Event::Dropped`].
     pub const DROPPED: Self = Self(20);
+    /// [`crate::Event::FormClosed`].
+    pub const FORM_CLOSED: Self = Self(21);
+    /// [`crate::Event::Notified`].
+    pub const NOTIFIED: Self = Self(22);
 }
 
 /// Bytes that are not a segment.

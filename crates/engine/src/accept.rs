@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use everturn_core::{
     Answer, CommandId, Event, Message, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId,
-    TurnStarted, TurnState,
+    TurnStarted, TurnState, Usage,
     submission::{self, Submission},
 };
 use everturn_store::{BeginTurn, Command, ResumeTurn, SessionRecord, Start, Supersede, TurnRecord, TurnStatus, Write};
@@ -25,6 +25,8 @@ pub(crate) struct Place {
 /// A turn to begin.
 pub(crate) struct Begin {
     pub(crate) expected_version: Option<u64>,
+    /// What the session's turns have used.
+    pub(crate) used_before: Usage,
     pub(crate) supersedes: Option<Superseded>,
     pub(crate) prior: Prior,
     pub(crate) input: Vec<Message>,
@@ -53,7 +55,7 @@ impl Engine {
         slot: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Started, SubmitError> {
         let Place { session, agent, config } = place;
-        let Begin { expected_version, supersedes, prior, input } = begin;
+        let Begin { expected_version, used_before, supersedes, prior, input } = begin;
         let tenant = submit.tenant.clone();
         let at = Timestamp::now();
         let opens_session = expected_version.is_none();
@@ -62,8 +64,14 @@ impl Engine {
             None => (None, Vec::new()),
         };
         let ended = supersedes.as_ref().map(|end| (end.turn.clone(), end.segment.clone()));
-        let started =
-            Event::TurnStarted(TurnStarted { agent: agent.name.clone(), opens_session, input: input.clone() });
+        let started = Event::TurnStarted(TurnStarted {
+            agent: agent.name.clone(),
+            opens_session,
+            input: input.clone(),
+            begins_history: submit.begins_history,
+            request: submit.request.clone(),
+            used_before,
+        });
         let mut state = TurnState::default();
         state.apply(1, &started);
         let segment = segment(1, at, &[started]);
@@ -78,6 +86,7 @@ impl Engine {
             start: Start::Now(self.0.node.clone()),
             segment: segment.clone(),
             messages: input,
+            begins_history: submit.begins_history,
             writes,
             key: command_key(submit.key.as_ref(), &session, &turn, 1),
             at,
@@ -89,6 +98,7 @@ impl Engine {
         self.0.metrics.turns_started.inc();
         let enlisted = self.enlist(&tenant, &session, &turn, 0);
         enlisted.live.tail.publish(segment);
+        self.0.watchers.tell(&tenant, &session);
         let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
         Ok(self.run(owned, prior, enlisted, slot.take()))
     }
@@ -120,6 +130,7 @@ impl Engine {
             start: Start::Queued,
             segment: SegmentBuilder::new(1).take(),
             messages: input.clone(),
+            begins_history: submit.begins_history,
             writes: Vec::new(),
             key: command_key(submit.key.as_ref(), &session, &turn, 0),
             at: Timestamp::now(),
@@ -129,7 +140,7 @@ impl Engine {
         self.commit_turn(Command::BeginTurn(Box::new(command))).await?;
         // The turn before it may have ended while this one was being kept.
         self.spawn_next(&tenant, &session);
-        Ok(Started { session, turn, leg_start: 0, tail: None })
+        Ok(Started { tenant, session, turn, leg_start: 0, tail: None })
     }
 
     /// The end of a waiting turn whose place a new message takes.
@@ -201,6 +212,7 @@ impl Engine {
         let receipt = self.commit_turn(Command::ResumeTurn(Box::new(command))).await?;
         let enlisted = self.enlist(&tenant, &session, &turn, head);
         enlisted.live.tail.publish(segment);
+        self.0.watchers.tell(&tenant, &session);
         let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
         Ok(self.run(owned, prior, enlisted, slot.take()))
     }

@@ -21,7 +21,7 @@ pub struct Agent {
     pub instructions: String,
     /// The model to use, then those to fall back on. Never empty.
     pub models: Vec<Arc<dyn Model>>,
-    /// Tools that clients see and enable.
+    /// Tools that clients see and enable: names, or `server/tool` and `server/*` for those of tool servers.
     pub tools: Vec<String>,
     /// Of these, the ones that run inline where the client cannot say.
     pub trusted: Vec<String>,
@@ -39,6 +39,8 @@ pub struct Agent {
     pub context_window: Option<u64>,
     /// Cap on one answer, in tokens.
     pub max_output_tokens: Option<u64>,
+    /// How freely the model chooses its words, in thousandths; the provider's own choice if absent.
+    pub temperature: Option<u32>,
     /// Whether a model names its sessions; else they are called by their first words.
     pub titles: bool,
 }
@@ -83,6 +85,10 @@ impl Agent {
     /// The instructions with the session's option values in place. Secrets are never put in; braces that name no option
     /// stay as they are.
     pub fn instructions(&self, config: &SessionConfig) -> String {
+        // A session's own are as they are.
+        if let Some(own) = config.overlay.as_ref().and_then(|overlay| overlay.instructions.as_ref()) {
+            return own.clone();
+        }
         let mut text = String::with_capacity(self.instructions.len());
         let mut rest = self.instructions.as_str();
         while let Some((before, after)) = rest.split_once("{{") {
@@ -115,25 +121,88 @@ impl Agent {
     /// The exposed tools that a session with this configuration has, and which of them it trusts. Configuration may have
     /// taken away some that the session had enabled.
     pub fn enabled(&self, config: &SessionConfig, tools: &ToolSet) -> Vec<ToolRef> {
+        let offered = self.offered(tools);
         if !config.agent_tools {
-            return config.tools.iter().filter(|tool| self.tools.contains(&tool.name)).cloned().collect();
+            return config.tools.iter().filter(|tool| offered.contains(&tool.name)).cloned().collect();
         }
+        let trusted = named(&self.trusted, tools);
         let trust = |name: &String| {
             let chosen = config.tools.iter().find(|tool| tool.name == *name).map(|tool| tool.trust);
-            let own = || self.trusted.contains(name) || tools.get(name).is_some_and(|tool| tool.is_builtin());
+            let own = || trusted.contains(name) || tools.get(name).is_some_and(|tool| tool.is_builtin());
             chosen.unwrap_or_else(own)
         };
-        self.tools.iter().map(|name| ToolRef { name: name.clone(), trust: trust(name) }).collect()
+        offered.iter().map(|name| ToolRef { name: name.clone(), trust: trust(name) }).collect()
+    }
+
+    /// The names of the tools that clients see and enable: those of tool servers change while the server runs.
+    pub fn offered(&self, tools: &ToolSet) -> Vec<String> {
+        named(&self.tools, tools)
+    }
+
+    /// The names of the tools that always run inline and are not shown.
+    pub(crate) fn internal(&self, tools: &ToolSet) -> Vec<String> {
+        named(&self.internal_tools, tools)
+    }
+
+    /// The tool servers that it has tools of.
+    pub(crate) fn servers(&self) -> Vec<&str> {
+        let mut servers: Vec<_> =
+            self.tools.iter().chain(&self.internal_tools).filter_map(|tool| server(tool)).collect();
+        servers.sort_unstable();
+        servers.dedup();
+        servers
+    }
+
+    /// The tool servers that it has tools of and that have none to use now, each with what is the matter.
+    pub fn troubles(&self, tools: &ToolSet) -> Vec<(String, String)> {
+        let servers = self.servers();
+        if servers.is_empty() {
+            return Vec::new();
+        }
+        let known = tools.servers();
+        let trouble = |name: &str| match known.get(name) {
+            Some(server) => server.trouble.clone(),
+            None => Some("it is not configured on this server".to_owned()),
+        };
+        servers.into_iter().filter_map(|name| Some((name.to_owned(), trouble(name)?))).collect()
     }
 
     /// The tools that the model may call in a session with this configuration.
     pub(crate) fn tool_specs(&self, config: &SessionConfig, tools: &ToolSet) -> Vec<ToolSpec> {
         let enabled = self.enabled(config, tools);
-        let enabled = enabled.iter().map(|tool| tool.name.as_str());
-        let server = enabled.chain(self.internal_tools.iter().map(String::as_str));
-        let server = server.filter_map(|name| tools.get(name)).map(|tool| tool.spec().clone());
+        let enabled = enabled.into_iter().map(|tool| tool.name);
+        let server = enabled.chain(self.internal(tools));
+        let server = server.filter_map(|name| tools.get(&name)).map(|tool| tool.spec().clone());
         server.chain(config.client_tools.iter().cloned()).collect()
     }
+}
+
+/// The tools that these patterns name; see [`ToolSet::named`]. A plain name counts whether or not there is such a tool.
+fn named(patterns: &[String], tools: &ToolSet) -> Vec<String> {
+    if patterns.iter().all(|pattern| server(pattern).is_none()) {
+        return patterns.to_vec();
+    }
+    let mut names: Vec<String> = Vec::new();
+    for pattern in patterns {
+        let found = match server(pattern) {
+            None => vec![pattern.clone()],
+            Some(_) => {
+                let tools = tools.named(std::slice::from_ref(pattern));
+                tools.iter().map(|tool| tool.spec().name.clone()).collect()
+            }
+        };
+        for name in found {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+/// The tool server that a pattern speaks of.
+fn server(pattern: &str) -> Option<&str> {
+    pattern.split_once('/').map(|(server, _)| server)
 }
 
 /// The configured agents, in order. The first is the default.

@@ -55,7 +55,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn settle_later(&self) {
+    pub(crate) async fn settle_later(&self) {
         tokio::select! {
             () = tokio::time::sleep(SETTLE_WAIT) => {}
             () = self.0.drain.cancelled() => {}
@@ -99,6 +99,7 @@ fn turn_of(command: &Command) -> Option<(TenantId, SessionId, TurnId)> {
         Command::ResumeTurn(resume) => Some((resume.tenant.clone(), resume.session.clone(), resume.turn.clone())),
         Command::CreateSession(_)
         | Command::EndTurn(_)
+        | Command::TruncateSession(_)
         | Command::Append(_)
         | Command::Put(_)
         | Command::DeleteSession(_)
@@ -114,6 +115,7 @@ fn ended_by(command: &Command) -> Option<(&TenantId, &SessionId, &TurnId)> {
         Command::EndTurn(end) => Some((&end.tenant, &end.session, &end.turn)),
         Command::CreateSession(_)
         | Command::ResumeTurn(_)
+        | Command::TruncateSession(_)
         | Command::Append(_)
         | Command::Put(_)
         | Command::DeleteSession(_)

@@ -21,8 +21,10 @@ use crate::{
     live::{Interrupt, LiveTurns},
     prior::Prior,
     projection::{Cursor, Projection, TurnView},
+    questions::Questions,
     queue::Queues,
     reader::{EventReader, ReadError, TurnReader},
+    session_reader::Watchers,
     tail::Tail,
     titles::Naming,
     turn_log::deleted,
@@ -53,7 +55,7 @@ pub struct Parts {
     /// Finds the models of stored agents.
     pub models: Arc<dyn Models>,
     /// The tools that agents may name.
-    pub tools: ToolSet,
+    pub tools: Arc<ToolSet>,
     /// Limits and times.
     pub settings: Settings,
     /// Where to count.
@@ -65,7 +67,7 @@ pub(crate) struct Shared {
     pub(crate) secrets: SecretBox,
     pub(crate) agents: Agents,
     pub(crate) models: Arc<dyn Models>,
-    pub(crate) tools: ToolSet,
+    pub(crate) tools: Arc<ToolSet>,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) committer: Committer,
@@ -74,6 +76,8 @@ pub(crate) struct Shared {
     pub(crate) queues: Queues,
     pub(crate) waker: Waker,
     pub(crate) naming: Naming,
+    pub(crate) questions: Arc<Questions>,
+    pub(crate) watchers: Watchers,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) queued: AtomicUsize,
     pub(crate) drain: CancellationToken,
@@ -118,6 +122,8 @@ impl Engine {
             queues: Queues::default(),
             waker: Waker::default(),
             naming: Naming::default(),
+            questions: Arc::default(),
+            watchers: Watchers::default(),
             slots,
             queued,
             drain,
@@ -237,6 +243,7 @@ impl Engine {
 
     /// Ends what is left of a session that is not there any more.
     pub(crate) fn show_deleted(&self, tenant: &TenantId, session: &SessionId) {
+        self.0.watchers.tell(tenant, session);
         // One that began in between.
         if let Some((_, live)) = self.0.live.of_session(tenant, session) {
             live.interrupt(Interrupt::Cancel(CancelReason::SessionDeleted));
@@ -279,16 +286,16 @@ impl Engine {
         if record.status.is_ended() && cursor == Cursor::after(head) {
             return Ok(None);
         }
-        let view = Arc::new(TurnView { session: session.clone(), turn: turn.clone() });
+        let view = TurnView::new(session.clone(), turn.clone());
         let follower = Follower::new(Arc::clone(&self.0.store), turn.clone(), tail);
         if cursor.part > 0 && !follower.has_part(projection, cursor).await? {
             return Err(OpenError::Part { cursor });
         }
-        Ok(Some(TurnReader::new(follower, view, projection, cursor, self.0.metrics.reader())))
+        Ok(Some(TurnReader::new(follower, tenant.clone(), view, projection, cursor, self.0.metrics.reader())))
     }
 
     /// A turn, and where its coming events will be seen, if it has not ended.
-    async fn tail_and_record(
+    pub(crate) async fn tail_and_record(
         &self,
         tenant: &TenantId,
         session: &SessionId,
@@ -317,9 +324,9 @@ impl Engine {
 
     /// Reads a leg as a projection shows it, from its first event.
     pub fn read_leg(&self, started: &Started, projection: &'static dyn Projection) -> TurnReader {
-        let view = Arc::new(TurnView { session: started.session.clone(), turn: started.turn.clone() });
+        let view = TurnView::new(started.session.clone(), started.turn.clone());
         let cursor = Cursor::after(started.leg_start.saturating_sub(1));
-        TurnReader::new(self.follow(started), view, projection, cursor, self.0.metrics.reader())
+        TurnReader::new(self.follow(started), started.tenant.clone(), view, projection, cursor, self.0.metrics.reader())
     }
 
     /// Reads the events of a leg, from its first.

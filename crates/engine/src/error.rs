@@ -1,6 +1,6 @@
 //! Why the engine does not do what it was asked.
 
-use everturn_core::{FormId, submission};
+use everturn_core::{FormId, SessionId, submission};
 use everturn_store::{Refusal, StoreError};
 
 use crate::{Cursor, committer::CommitError, reader::ReadError, session_update::UpdateError};
@@ -12,6 +12,32 @@ pub enum SubmitError {
     /// The tenant has no such session.
     #[error("there is no such session")]
     NotFound,
+    /// The session was there, and was deleted.
+    #[error("session {session} was deleted; its name cannot be used again")]
+    Deleted {
+        /// Its name.
+        session: SessionId,
+    },
+    /// There is, or was, a session of that name.
+    #[error("there is, or was, a session {session}; choose another name")]
+    Exists {
+        /// The name.
+        session: SessionId,
+    },
+    /// Too many standing words on tools.
+    #[error("{limit} tools are allowed or denied for good, which is the limit; take some back first")]
+    TooManyPermissions {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// What a session shall have instead of what its agent says cannot be.
+    #[error("{field}: {what}")]
+    Overlay {
+        /// Which part of it.
+        field: &'static str,
+        /// What is wrong, and what to do.
+        what: String,
+    },
     /// No such agent.
     #[error("there is no agent {name:?}; there are: {available}")]
     UnknownAgent {
@@ -99,6 +125,51 @@ impl From<StopError> for SubmitError {
             StopError::Store(error) => Self::Store(error),
             StopError::Read(error) => Self::Read(error),
             other => Self::Stop(Box::new(other)),
+        }
+    }
+}
+
+/// Why a conversation was not cut.
+#[derive(Debug, thiserror::Error)]
+pub enum CutError {
+    /// The tenant has no such session.
+    #[error("there is no such session")]
+    NotFound,
+    /// The conversation has no such message.
+    #[error("there is no message {id:?} in this conversation")]
+    NoMessage {
+        /// What was asked for.
+        id: String,
+    },
+    /// A turn is under way.
+    #[error("a turn is running in this session; stop it, or wait until it ends, then send this again")]
+    Busy,
+    /// The key of another request.
+    #[error("the idempotency key {key:?} was used for another request; send a new key with a new request")]
+    KeyReused {
+        /// The key.
+        key: String,
+    },
+    /// A turn that waits could not be ended.
+    #[error(transparent)]
+    Stop(#[from] StopError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The log of a turn cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store refused the command.
+    #[error("the store refused the command: {0}")]
+    Rejected(Refusal),
+}
+
+impl From<CommitError> for CutError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Store(error) | CommitError::Unknown { error, .. } => Self::Store(error),
+            CommitError::Refused(Refusal::NotFound) => Self::NotFound,
+            CommitError::Refused(refusal) => Self::Rejected(refusal),
         }
     }
 }

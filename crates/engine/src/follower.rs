@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use everturn_core::{Kind, Segment, TurnId};
+use everturn_core::{CorruptSegment, Kind, RawEvent, Segment, TurnId};
 use everturn_store::{Store, StoreError};
 use tokio::sync::watch;
 
@@ -16,7 +16,7 @@ const READ_BYTES: usize = 32 * 1024;
 
 /// Gives the segments after any seq, and waits for those to come.
 pub(crate) struct Follower {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     turn: TurnId,
     live: Option<(Arc<Tail>, watch::Receiver<Head>)>,
 }
@@ -90,6 +90,35 @@ impl Follower {
             }
         }
         Ok(true)
+    }
+
+    /// Passes the durable events up to and including `last` to `take`, in order.
+    pub(crate) async fn each_until(
+        &self,
+        last: u64,
+        mut take: impl FnMut(&RawEvent<'_>) -> Result<(), CorruptSegment>,
+    ) -> Result<(), ReadError> {
+        let mut seen = 0;
+        while seen < last {
+            let segments = self.store.read(&self.turn, seen, READ_BYTES).await?;
+            if segments.is_empty() {
+                // The session was deleted.
+                return Ok(());
+            }
+            for segment in segments {
+                for event in segment.events() {
+                    let event = event?;
+                    if event.seq > last {
+                        return Ok(());
+                    }
+                    if event.seq > seen {
+                        take(&event)?;
+                        seen = event.last_seq;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The stored segment with the event `seq`.

@@ -1,14 +1,22 @@
 //! Forms: what people are asked, kept as records beside the turns that wait for the answers.
 
+use std::time::Duration;
+
+use everturn_core::submission::OnBusy;
 use everturn_core::{
     Answer, CallId, CallRoute, CallState, Content, Event, FormId, FormKind, FormOpened, Json, SessionId, TenantId,
     Timestamp, TurnId, TurnState,
 };
-use everturn_store::{Record, RecordFilter, RecordKind, RecordRow, StoreError, Write};
+use everturn_store::{
+    Expect, Record, RecordFilter, RecordKind, RecordRow, Refusal, SessionRecord, StoreError, TurnStatus, Write,
+};
 use everturn_tools::{FormRequest, answer_from_text, approval_schema, check_answer};
 use serde::Deserialize;
 
-use crate::{Engine, SubmitError, turn::Turn};
+use crate::{Engine, Started, Submit, SubmitError, committer::CommitError, repetition::command_key, turn::Turn};
+
+/// How many open forms of a session are looked through for what a running tool asks.
+const MAX_OPEN: usize = 100;
 
 /// Where a form stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,21 +119,82 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Answers what a running tool asks, if that is what a submission does.
+    pub(crate) async fn answer_question(
+        &self,
+        submit: &Submit,
+        record: &SessionRecord,
+    ) -> Result<Option<Started>, SubmitError> {
+        let Submit { tenant, reply, key, .. } = submit;
+        let running = record.last_turn.as_ref().filter(|turn| turn.status == TurnStatus::Running);
+        let (Some(reply), Some(turn)) = (reply, running) else { return Ok(None) };
+        let asked = match &reply.form {
+            Some(form) => Some(form.clone()),
+            // Who says that the turn is to be ended does not mean to answer it.
+            None if submit.on_busy == OnBusy::Interrupt => None,
+            None => {
+                let state = Some(FormState::Open.as_str().to_owned());
+                let filter = RecordFilter { session: Some(record.id.clone()), state };
+                let open =
+                    self.forms(tenant, &filter, None, MAX_OPEN).await?.into_iter().map(|form| form.opened.form_id);
+                open.filter(|form| self.0.questions.contains(form)).last()
+            }
+        };
+        let Some((form, answering)) = asked.and_then(|form| Some((form.clone(), self.0.questions.answer(&form)?)))
+        else {
+            return Ok(None);
+        };
+        let row = self.0.store.record(tenant, RecordKind::Form, form.as_str()).await?;
+        let row = row.filter(|row| row.record.session.as_ref() == Some(&record.id));
+        let Some(row) = row else { return Ok(None) };
+        let revision = Some(row.revision);
+        let opened = Form::of(row).filter(|form| form.state == FormState::Open.as_str());
+        let Some(Form { opened, .. }) = opened else { return Err(SubmitError::FormClosed { form }) };
+        let value = in_words(&opened.schema, reply.value.clone())?;
+        check_answer(&opened.schema, &value)
+            .map_err(|problems| SubmitError::FormInvalid { form: form.clone(), problems })?;
+        let tail = self.0.live.tail(&turn.id);
+        let leg_start = tail.as_ref().map_or(0, |tail| tail.head().seq) + 1;
+        let expects = vec![Expect { kind: RecordKind::Form, id: form.as_str().to_owned(), revision }];
+        let writes = vec![closing(&opened, FormState::Answered, Some(value.clone()))];
+        let kept = command_key(key.as_ref(), &record.id, &turn.id, leg_start);
+        match self.put_if(tenant, expects, writes, kept).await {
+            Ok(()) => {}
+            Err(CommitError::Refused(Refusal::Changed)) => return Err(SubmitError::FormClosed { form }),
+            Err(error) => {
+                if matches!(error, CommitError::Unknown { .. }) {
+                    self.settle_answer(tenant.clone(), answering);
+                }
+                return Err(error.into());
+            }
+        }
+        answering.give(value).await;
+        let (tenant, session, turn) = (tenant.clone(), record.id.clone(), turn.id.clone());
+        Ok(Some(Started { tenant, session, turn, leg_start, tail }))
+    }
+}
+
 impl Turn {
     /// The forms that these calls open, and their records.
     pub(crate) fn open_forms(&self, calls: &[CallId]) -> (Vec<Event>, Vec<Write>) {
         let now = Timestamp::now();
-        let expiry = self.shared.settings.form_expiry;
-        let expires_at = expiry.map(|expiry| {
+        let settings = &self.shared.settings;
+        let after = |expiry: Duration| {
             Timestamp(now.millis().saturating_add(i64::try_from(expiry.as_millis()).unwrap_or(i64::MAX)))
-        });
+        };
         let open = self.state.calls.iter().filter(|state| calls.contains(&state.call.id));
-        let forms: Vec<_> = open.map(|state| opened(state, expires_at)).collect();
+        let form = |state: &CallState| {
+            let is_approval = state.route == CallRoute::Permission;
+            let expiry = if is_approval { settings.approval_expiry } else { settings.form_expiry };
+            opened(state, expiry.map(after))
+        };
+        let forms: Vec<_> = open.map(form).collect();
         let writes = forms.iter().filter_map(|form| self.form_record(form)).collect();
         (forms.into_iter().map(Event::FormOpened).collect(), writes)
     }
 
-    fn form_record(&self, form: &FormOpened) -> Option<Write> {
+    pub(crate) fn form_record(&self, form: &FormOpened) -> Option<Write> {
         Some(Write::Record(Record {
             kind: RecordKind::Form,
             id: form.form_id.as_str().to_owned(),
@@ -145,10 +214,11 @@ fn opened(state: &CallState, expires_at: Option<Timestamp>) -> FormOpened {
     if state.route == CallRoute::Form
         && let Ok(FormRequest { kind, title, description, schema }) = FormRequest::parse(&call.input)
     {
-        return FormOpened { form_id, call_id, kind, title, description, schema, expires_at };
+        return FormOpened { form_id, call_id, kind, title, description, schema, asks_for: None, expires_at };
     }
     let (title, description) = (format!("Allow {}?", call.name), Some(shown_input(&call.input)));
-    FormOpened { form_id, call_id, kind: FormKind::Approval, title, description, schema: approval_schema(), expires_at }
+    let (kind, schema, asks_for) = (FormKind::Approval, approval_schema(), Some(call.clone()));
+    FormOpened { form_id, call_id, kind, title, description, schema, asks_for, expires_at }
 }
 
 /// What a tool is called with, for the person who shall allow it.
@@ -241,10 +311,11 @@ fn outcome_of(content: &Content) -> Option<Json> {
 pub(crate) fn cancelled(state: &TurnState) -> Vec<Write> {
     let asks = |call: &&CallState| call.granted.is_none();
     let forms = state.open_calls().filter(asks).filter_map(|call| call.form.as_ref());
-    forms.map(|form| closing(form, FormState::Cancelled, None)).collect()
+    let questions = state.open_calls().filter_map(|call| call.question.as_ref());
+    forms.chain(questions).map(|form| closing(form, FormState::Cancelled, None)).collect()
 }
 
-fn closing(form: &FormOpened, state: FormState, outcome: Option<Json>) -> Write {
+pub(crate) fn closing(form: &FormOpened, state: FormState, outcome: Option<Json>) -> Write {
     let id = form.form_id.as_str().to_owned();
     Write::Close { kind: RecordKind::Form, id, state: state.as_str().to_owned(), outcome }
 }

@@ -25,7 +25,10 @@ impl Turn {
     pub(crate) fn context(&self) -> (String, Vec<Message>) {
         let conversation = context::normalise(&context::compact(&self.full_history(), self.compaction()));
         let mut system = self.agent.instructions(&self.config);
-        for message in conversation.system {
+        let troubles = self.agent.troubles(&self.shared.tools).into_iter();
+        let troubles =
+            troubles.map(|(server, why)| format!("The tools of {server} cannot be used at the moment: {why}"));
+        for message in conversation.system.into_iter().chain(troubles) {
             if !system.is_empty() {
                 system.push_str("\n\n");
             }

@@ -25,6 +25,7 @@ pub(crate) fn stand_in(name: &str) -> Agent {
         turn_timeout: Duration::from_secs(60),
         context_window: None,
         max_output_tokens: None,
+        temperature: None,
         titles: false,
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     document_context::Documents,
     live::LiveTurn,
     metrics::LiveGuard,
+    permissions::Permissions,
     prior::Prior,
     tail::Tail,
     turn::{Left, Turn},
@@ -45,6 +46,7 @@ impl Engine {
         let Owned { tenant, session, agent, config, turn: id, epoch, state } = owned;
         let live = Arc::clone(&enlisted.live);
         let started = Started {
+            tenant: tenant.clone(),
             session: session.clone(),
             turn: id.clone(),
             leg_start: state.leg_start,
@@ -55,8 +57,20 @@ impl Engine {
         let (shared, log) = (Arc::clone(&self.0), Arc::new(log));
         let titled = config.titled;
         let ours = (self.clone(), tenant.clone(), session.clone(), Arc::clone(&agent));
-        let turn =
-            Turn { shared, agent, tenant, session, config, log, state, prior, model, documents: Documents::default() };
+        let turn = Turn {
+            shared,
+            agent,
+            tenant,
+            session,
+            config,
+            log,
+            state,
+            prior,
+            model,
+            documents: Documents::default(),
+            permissions: Permissions::default(),
+            lists: None,
+        };
         self.0.tasks.spawn(async move {
             let left = turn.run(live).await;
             enlisted.rests = matches!(left, Left::Waiting(_));
@@ -144,7 +158,7 @@ impl Engine {
         let state = self.fold(turn).await?;
         let prior = self.prior(tenant, session, turn).await?;
         let config = record.config;
-        let agent = self.agent_or_stand_in(tenant, &config.agent).await?;
+        let agent = self.agent_or_stand_in(tenant, &config).await?;
         let (tenant, session, turn) = (tenant.clone(), session.clone(), turn.clone());
         Ok(Some((Owned { tenant, session, agent, config, turn, epoch: *epoch, state }, prior)))
     }
@@ -159,6 +173,9 @@ impl Engine {
         turn: &TurnId,
     ) -> Result<Prior, StoreError> {
         let mut turns = self.0.store.turns(tenant, session).await?;
+        if turns.iter().any(|other| other.id == *turn && other.begins_history) {
+            return Ok(Prior::default());
+        }
         turns.retain(|other| other.id != *turn);
         Ok(Prior::of(turns))
     }

@@ -18,11 +18,18 @@ fn has_begun(turn: &TurnRecord) -> bool {
     turn.status != TurnStatus::Queued && !(turn.status.is_ended() && turn.head <= 1)
 }
 
+/// Those of a session's turns, in order, that history is made of.
+pub(crate) fn in_history(mut turns: Vec<TurnRecord>) -> Vec<TurnRecord> {
+    turns.retain(has_begun);
+    let begin = turns.iter().rposition(|turn| turn.begins_history).unwrap_or(0);
+    turns.split_off(begin)
+}
+
 impl Prior {
     /// What these turns, in order, left.
     pub(crate) fn of(turns: Vec<TurnRecord>) -> Self {
         let mut prior = Self::default();
-        for turn in turns.into_iter().filter(has_begun) {
+        for turn in in_history(turns) {
             prior.messages.extend(turn.messages);
             prior.compaction = turn.compaction.or(prior.compaction);
         }

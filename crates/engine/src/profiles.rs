@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everturn_core::{Json, TenantId, Timestamp};
+use everturn_core::{Json, SessionConfig, TenantId, Timestamp};
 use everturn_models::Model;
 use everturn_store::{CommandKey, Expect, Record, RecordFilter, RecordKind, RecordRow, Refusal, StoreError, Write};
 use serde::{Deserialize, Serialize};
@@ -158,11 +158,17 @@ impl Engine {
     }
 
     /// The agent of a session, which may have been deleted since.
-    pub async fn agent_of_session(&self, tenant: &TenantId, name: &str) -> Result<Arc<Agent>, SubmitError> {
-        self.find_agent(tenant, name, false).await
+    pub async fn agent_of_session(&self, tenant: &TenantId, config: &SessionConfig) -> Result<Arc<Agent>, SubmitError> {
+        let agent = self.find_agent(tenant, &config.agent, false).await?;
+        Ok(self.dressed(&agent, config.overlay.as_ref()))
     }
 
-    async fn find_agent(&self, tenant: &TenantId, name: &str, only_active: bool) -> Result<Arc<Agent>, SubmitError> {
+    pub(crate) async fn find_agent(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+        only_active: bool,
+    ) -> Result<Arc<Agent>, SubmitError> {
         if let Some(agent) = self.0.agents.get(name) {
             return Ok(Arc::clone(agent));
         }
@@ -175,11 +181,15 @@ impl Engine {
     }
 
     /// The agent of a turn that must end visibly, whether or not its agent is still there.
-    pub(crate) async fn agent_or_stand_in(&self, tenant: &TenantId, name: &str) -> Result<Arc<Agent>, StoreError> {
-        match self.agent_of_session(tenant, name).await {
+    pub(crate) async fn agent_or_stand_in(
+        &self,
+        tenant: &TenantId,
+        config: &SessionConfig,
+    ) -> Result<Arc<Agent>, StoreError> {
+        match self.agent_of_session(tenant, config).await {
             Ok(agent) => Ok(agent),
             Err(SubmitError::Store(error)) => Err(error),
-            Err(_) => Ok(Arc::new(missing_agent::stand_in(name))),
+            Err(_) => Ok(Arc::new(missing_agent::stand_in(&config.agent))),
         }
     }
 
@@ -207,6 +217,7 @@ impl Engine {
             turn_timeout: TURN_TIMEOUT,
             context_window: None,
             max_output_tokens: None,
+            temperature: None,
             titles: true,
         })
     }
@@ -380,8 +391,11 @@ impl Engine {
             }
         }
         for (index, tool) in profile.tools.iter().enumerate() {
-            if self.0.tools.get(tool).is_none() {
-                let known: Vec<_> = self.0.tools.names().collect();
+            let known_server =
+                tool.split_once('/').is_some_and(|(server, _)| self.0.tools.servers().contains_key(server));
+            if self.0.tools.get(tool).is_none() && !known_server {
+                let mut known = self.0.tools.names();
+                known.extend(self.0.tools.servers().into_keys().map(|server| format!("{server}/*")));
                 let tool: String = tool.chars().take(64).collect();
                 return invalid("tools", format!("there is no tool {tool:?}; there are: {}", known.join(", ")));
             }

@@ -1,12 +1,12 @@
 //! Projections: how a dialect shows a turn's events.
 //!
-//! A projection is a pure function from one event to frames. It keeps no state between events, so a reader can begin
-//! anywhere, and what one reader was shown can be shown to all others without doing the work again.
+//! A projection is a pure function from one event, and what came before it, to frames. It keeps no state between events,
+//! so a reader can begin anywhere, and what one reader was shown can be shown to all others without doing the work again.
 
-use std::{io::Write, ops::Range, str::FromStr};
+use std::{io::Write, ops::Range, str::FromStr, sync::Arc};
 
 use bytes::Bytes;
-use everturn_core::{CorruptSegment, Event, RawEvent, Segment, SessionId, TurnId};
+use everturn_core::{CorruptSegment, Event, RawEvent, Said, Segment, SessionId, Standing, TurnId};
 
 /// What a projection may know besides the event.
 #[derive(Clone, Debug)]
@@ -15,6 +15,16 @@ pub struct TurnView {
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
+    /// Where the turn stands with the event. Only for projections that say [`Projection::stands`].
+    pub standing: Standing,
+    /// The conversation as of the event, where the projection said [`Projection::shows_conversation`].
+    pub conversation: Option<Arc<[Said]>>,
+}
+
+impl TurnView {
+    pub(crate) fn new(session: SessionId, turn: TurnId) -> Self {
+        Self { session, turn, standing: Standing::default(), conversation: None }
+    }
 }
 
 /// Whether a stream goes on after an event.
@@ -46,6 +56,22 @@ pub trait Projection: Send + Sync + 'static {
     /// What keeps a silent stream open. `cursor` is where its reader stands.
     fn heartbeat(&self, _cursor: Cursor) -> Bytes {
         Bytes::from_static(b": keep-alive\n\n")
+    }
+
+    /// Whether it looks at [`TurnView::standing`], which costs its readers a look at the events before the first that they
+    /// are shown.
+    fn stands(&self) -> bool {
+        false
+    }
+
+    /// Whether it shows the whole conversation with this event. Asked only if it [`Self::stands`].
+    fn shows_conversation(&self, _event: &RawEvent<'_>) -> bool {
+        false
+    }
+
+    /// Whether its streams go from one turn of a session to the next: the cursors of its frames then name the turn.
+    fn is_session_wide(&self) -> bool {
+        false
     }
 
     /// Writes the frames of one event: none, one or several.
@@ -103,12 +129,25 @@ pub struct Frames<'a> {
     several: bool,
     part: u32,
     skip: u32,
+    /// Named in cursors.
+    turn: Option<&'a TurnId>,
 }
 
 impl<'a> Frames<'a> {
     /// Frames of the event with this seq, without the first `skip`.
     pub fn new(out: &'a mut Vec<u8>, last_seq: u64, skip: u32) -> Self {
-        Self { out, last_seq, several: false, part: 0, skip }
+        Self { out, last_seq, several: false, part: 0, skip, turn: None }
+    }
+
+    /// Frames of an event as a projection shows it to those who have seen the first `skip`.
+    pub(crate) fn of(
+        projection: &dyn Projection,
+        turn: &'a TurnId,
+        out: &'a mut Vec<u8>,
+        last_seq: u64,
+        skip: u32,
+    ) -> Self {
+        Self { turn: projection.is_session_wide().then_some(turn), ..Self::new(out, last_seq, skip) }
     }
 
     /// Says that this event gives several frames, so that each gets a cursor of its own.
@@ -145,6 +184,10 @@ impl<'a> Frames<'a> {
         }
         let part = if self.several { self.part } else { 0 };
         self.out.extend_from_slice(b"id: ");
+        if let Some(turn) = self.turn {
+            self.out.extend_from_slice(turn.as_str().as_bytes());
+            self.out.push(b':');
+        }
         write_cursor(self.out, Cursor { seq: self.last_seq, part });
         self.out.extend_from_slice(b"\ndata: ");
         data(self.out);
@@ -184,14 +227,24 @@ pub(crate) struct Projected {
 }
 
 impl Projected {
-    pub(crate) fn new(projection: &dyn Projection, view: &TurnView, segment: &Segment) -> Result<Self, CorruptSegment> {
+    /// Shows the events after `seq`; the view stands there. Before it there is nothing.
+    pub(crate) fn new(
+        projection: &dyn Projection,
+        view: &mut TurnView,
+        conversations: &Conversations,
+        segment: &Segment,
+        seq: u64,
+    ) -> Result<Self, CorruptSegment> {
         let mut out = Vec::with_capacity(segment.bytes().len() * 3);
         let mut starts = Vec::with_capacity(segment.count() as usize + 1);
         let mut stops = Vec::new();
         for event in segment.events() {
             let event = event?;
             (event.seq..=event.last_seq).for_each(|_| starts.push(offset(&out)));
-            match projection.project(view, &event, &mut Frames::new(&mut out, event.last_seq, 0))? {
+            if event.last_seq <= seq {
+                continue;
+            }
+            match show(projection, view, conversations, &event, &mut out, 0)? {
                 Flow::Continue => {}
                 flow @ (Flow::Close | Flow::Pause) => stops.push((event.seq, flow)),
             }
@@ -214,6 +267,26 @@ impl Projected {
             |seq: u64| self.starts.get((seq - self.first_seq) as usize).map_or(self.bytes.len(), |s| *s as usize);
         start(first)..start(last + 1)
     }
+}
+
+/// Conversations as of some events, by seq.
+pub(crate) type Conversations = Vec<(u64, Arc<[Said]>)>;
+
+/// Writes the frames of the next event, without the first `skip`. The view goes on to it.
+pub(crate) fn show(
+    projection: &dyn Projection,
+    view: &mut TurnView,
+    conversations: &Conversations,
+    event: &RawEvent<'_>,
+    out: &mut Vec<u8>,
+    skip: u32,
+) -> Result<Flow, CorruptSegment> {
+    if projection.stands() {
+        view.standing.apply(event)?;
+        let known = conversations.iter().find(|(seq, _)| *seq == event.seq);
+        view.conversation = known.map(|(_, conversation)| Arc::clone(conversation));
+    }
+    projection.project(view, event, &mut Frames::of(projection, &view.turn, out, event.last_seq, skip))
 }
 
 fn offset(out: &[u8]) -> u32 {

@@ -114,13 +114,16 @@ impl Engine {
         }
         let turns = store.turns(tenant, session).await?;
         let Some(next) = turns.iter().find(|turn| is_queued(turn)) else { return Ok(Looked::Empty) };
-        let (turn, input) = (next.id.clone(), next.messages.clone());
-        let agent = self.agent_or_stand_in(tenant, &record.config.agent).await?;
-        let started = TurnStarted { agent: agent.name.clone(), opens_session: false, input };
+        let (turn, input, begins_history) = (next.id.clone(), next.messages.clone(), next.begins_history);
+        let agent = self.agent_or_stand_in(tenant, &record.config).await?;
+        let agent_name = agent.name.clone();
+        let used_before = record.usage;
+        let started =
+            TurnStarted { agent: agent_name, opens_session: false, input, begins_history, request: None, used_before };
         let taken = Taken {
             expected_version: record.version,
             turn,
-            prior: Prior::of(turns),
+            prior: if begins_history { Prior::default() } else { Prior::of(turns) },
             state: TurnState::default(),
             event: Event::TurnStarted(started),
             writes: Vec::new(),

@@ -3,13 +3,15 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
-use everturn_core::{CorruptSegment, Event, Place, RawEvent, Segment};
+use everturn_core::{CorruptSegment, Event, Place, RawEvent, Said, Segment, Standing, TenantId};
 use everturn_store::StoreError;
 
 use crate::{
+    conversation,
     follower::{Follower, Found},
     metrics::ReaderGuard,
-    projection::{Cursor, Flow, Frames, Projection, Shown, TurnView},
+    projection::{Conversations, Cursor, Flow, Projection, Shown, TurnView, show},
+    tail::TailSegment,
 };
 
 /// How much a reader behind the tail is given at once.
@@ -31,10 +33,15 @@ pub enum ReadError {
 /// Holds a cursor and nothing else: a slow reader costs no more memory than a fast one, and slows nobody.
 pub struct TurnReader {
     follower: Follower,
-    view: Arc<TurnView>,
+    tenant: TenantId,
+    view: TurnView,
+    /// Whether the view stands where the cursor is, for projections that look at that.
+    stands: bool,
     projection: &'static dyn Projection,
     /// Read from the store and not shown yet.
     backlog: VecDeque<Segment>,
+    /// What the backlog shows of conversations.
+    conversations: Conversations,
     /// How far the first of them has been shown.
     place: Place,
     cursor: Cursor,
@@ -60,16 +67,20 @@ impl std::fmt::Debug for TurnReader {
 impl TurnReader {
     pub(crate) fn new(
         follower: Follower,
-        view: Arc<TurnView>,
+        tenant: TenantId,
+        view: TurnView,
         projection: &'static dyn Projection,
         cursor: Cursor,
         counted: ReaderGuard,
     ) -> Self {
         Self {
             follower,
+            tenant,
             view,
+            stands: !projection.stands() || cursor == Cursor::default(),
             projection,
             backlog: VecDeque::new(),
+            conversations: Vec::new(),
             place: Place::default(),
             cursor,
             state: Reading::On,
@@ -116,7 +127,52 @@ impl TurnReader {
         Ok(None)
     }
 
+    /// Whether nothing more will come.
+    pub fn has_ended(&self) -> bool {
+        self.state == Reading::Ended
+    }
+
+    /// The conversation as far as this reader has seen it.
+    pub async fn conversation(&self) -> Result<Arc<[Said]>, ReadError> {
+        self.conversation_as_of(self.cursor.seq).await
+    }
+
+    async fn conversation_as_of(&self, seq: u64) -> Result<Arc<[Said]>, ReadError> {
+        let TurnView { session, turn, .. } = &self.view;
+        conversation::as_of(&self.follower.store, &self.follower, &self.tenant, session, turn, seq).await
+    }
+
+    /// The conversations that the projection wants to show with the events of segments after the cursor.
+    async fn conversations_in(&self, segments: &[Segment]) -> Result<Conversations, ReadError> {
+        let mut conversations = Vec::new();
+        if !self.projection.stands() {
+            return Ok(conversations);
+        }
+        for event in segments.iter().flat_map(Segment::events) {
+            let event = event?;
+            if event.seq >= self.cursor.seq && self.projection.shows_conversation(&event) {
+                conversations.push((event.seq, self.conversation_as_of(event.seq).await?));
+            }
+        }
+        Ok(conversations)
+    }
+
+    /// Makes the view stand where the cursor is: before an event of which some frames were seen, else after it.
+    async fn stand(&mut self) -> Result<(), ReadError> {
+        if self.stands {
+            return Ok(());
+        }
+        let Cursor { seq, part } = self.cursor;
+        let mut standing = Standing::default();
+        let last = if part > 0 { seq.saturating_sub(1) } else { seq };
+        self.follower.each_until(last, |event| standing.apply(event)).await?;
+        self.view.standing = standing;
+        self.stands = true;
+        Ok(())
+    }
+
     async fn shown(&mut self) -> Result<Option<Shown>, ReadError> {
+        self.stand().await?;
         if self.cursor.part > 0 {
             return self.rest_of_event().await.map(Some);
         }
@@ -124,13 +180,33 @@ impl TurnReader {
         if self.backlog.is_empty() {
             match self.follower.after(seq).await? {
                 None => return Ok(None),
-                Some(Found::Recent(entry)) => {
-                    return Ok(Some(entry.project(self.projection, &self.view)?.after(seq)));
+                Some(Found::Recent(entry)) => return self.recent(&entry).await.map(Some),
+                Some(Found::Stored(segments)) => {
+                    self.conversations = self.conversations_in(&segments).await?;
+                    self.backlog = segments.into();
                 }
-                Some(Found::Stored(segments)) => self.backlog = segments.into(),
             }
         }
         self.next_of_backlog().map(Some)
+    }
+
+    /// The next part of what is shared with other readers.
+    async fn recent(&mut self, entry: &TailSegment) -> Result<Shown, ReadError> {
+        let (projection, seq) = (self.projection, self.cursor.seq);
+        if !projection.stands() {
+            return Ok(entry.project(projection, &self.view, &Vec::new(), seq)?.after(seq));
+        }
+        let known = entry.is_projected(projection);
+        let segments = if known { &[] } else { std::slice::from_ref(&entry.segment) };
+        let conversations = self.conversations_in(segments).await?;
+        let shown = entry.project(projection, &self.view, &conversations, seq)?.after(seq);
+        for event in entry.segment.events() {
+            let event = event?;
+            if event.last_seq > seq && event.last_seq <= shown.cursor.seq {
+                self.view.standing.apply(&event)?;
+            }
+        }
+        Ok(shown)
     }
 
     /// The next part of what was read from the store: a bounded one, since it is this reader's alone.
@@ -143,8 +219,7 @@ impl TurnReader {
                 let event: RawEvent<'_> = event?;
                 // Of what retention dropped, the cursor may be in the middle: the rest of it is still to be told.
                 if event.last_seq > shown.cursor.seq {
-                    shown.flow =
-                        self.projection.project(&self.view, &event, &mut Frames::new(&mut out, event.last_seq, 0))?;
+                    shown.flow = show(self.projection, &mut self.view, &self.conversations, &event, &mut out, 0)?;
                     shown.cursor = Cursor::after(event.last_seq);
                 }
                 if out.len() >= CHUNK_BYTES || shown.flow != Flow::Continue {
@@ -165,11 +240,12 @@ impl TurnReader {
         let Cursor { seq, part } = self.cursor;
         let mut shown = Shown { bytes: Bytes::new(), cursor: Cursor::after(seq), flow: Flow::Continue };
         let Some(segment) = self.follower.segment_of(seq).await? else { return Ok(shown) };
+        let conversations = self.conversations_in(std::slice::from_ref(&segment)).await?;
         for event in segment.events() {
             let event: RawEvent<'_> = event?;
             if event.last_seq == seq {
                 let mut out = Vec::new();
-                let flow = self.projection.project(&self.view, &event, &mut Frames::new(&mut out, seq, part))?;
+                let flow = show(self.projection, &mut self.view, &conversations, &event, &mut out, part)?;
                 // Who has seen all of an event that ends streams is past it, as with a cursor after the event.
                 shown.flow = if out.is_empty() { Flow::Continue } else { flow };
                 shown.bytes = out.into();

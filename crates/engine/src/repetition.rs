@@ -2,11 +2,11 @@
 //!
 //! A key makes them one: the first is kept together with its key, a second one of that key gets the same leg to read.
 
-use everturn_core::{SessionId, TenantId, Timestamp, TurnId};
+use everturn_core::{SessionId, Timestamp, TurnId};
 use everturn_store::{CommandKey, Refusal};
 use serde::{Deserialize, Serialize};
 
-use crate::{Engine, Started, Submit, SubmitError};
+use crate::{Engine, OpenError, Started, Submit, SubmitError};
 
 /// A client's name for a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,13 +61,13 @@ impl Engine {
         let Ok(Leg { session, turn, leg_start }) = serde_json::from_str(outcome) else {
             return Err(SubmitError::Rejected(refusal));
         };
-        self.check_turn(&submit.tenant, &session, &turn).await?;
-        let tail = self.0.live.tail(&turn);
-        Ok(Started { session, turn, leg_start, tail })
-    }
-
-    /// A session may have been deleted since.
-    async fn check_turn(&self, tenant: &TenantId, session: &SessionId, turn: &TurnId) -> Result<(), SubmitError> {
-        self.0.store.turn(tenant, session, turn).await?.map(drop).ok_or(SubmitError::NotFound)
+        // A turn that waits has nobody who works on it, and goes on all the same.
+        let (tail, _) = self.tail_and_record(&submit.tenant, &session, &turn).await.map_err(|error| match error {
+            OpenError::Store(error) => SubmitError::Store(error),
+            OpenError::Read(error) => SubmitError::Read(error),
+            // The session may have been deleted since.
+            OpenError::NotFound | OpenError::Cursor { .. } | OpenError::Part { .. } => SubmitError::NotFound,
+        })?;
+        Ok(Started { tenant: submit.tenant.clone(), session, turn, leg_start, tail })
     }
 }

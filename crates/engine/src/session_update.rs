@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use everturn_core::{OptionSpec, OptionValue, SessionConfig, ToolRef, ToolSpec};
+use everturn_core::{Json, OptionSpec, OptionValue, Overlay, SessionConfig, ToolRef, ToolSpec};
 use everturn_store::SecretError;
-use everturn_tools::{SchemaCheck, SchemaError, is_tool_name};
+use everturn_tools::{SchemaCheck, SchemaError, ToolSet, is_tool_name};
 
 use crate::Agent;
 
@@ -14,6 +14,8 @@ pub const REDACTED: &str = "***";
 const MAX_CLIENT_TOOLS: usize = 128;
 /// How long an option's value may be.
 const MAX_OPTION_BYTES: usize = 16 * 1024;
+/// How long all notes of a session may be.
+const MAX_NOTES_BYTES: usize = 2 * 1024 * 1024;
 
 /// Settings to change. What is absent stays as it is.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +30,10 @@ pub struct SessionUpdate {
     pub client_tools: Option<Vec<ToolSpec>>,
     /// Merged by key.
     pub options: BTreeMap<String, String>,
+    /// Replaces what the session has instead of what its agent says.
+    pub overlay: Option<Overlay>,
+    /// What a dialect keeps of the session for itself; merged by key.
+    pub notes: BTreeMap<String, Json>,
 }
 
 /// Why settings cannot be changed so.
@@ -94,6 +100,12 @@ pub enum UpdateError {
         /// How long it was.
         bytes: usize,
     },
+    /// Notes that are too long.
+    #[error("what is kept beside the session has {bytes} bytes, the limit is {MAX_NOTES_BYTES}")]
+    NotesTooLong {
+        /// How long they were.
+        bytes: usize,
+    },
     /// A secret that could not be sealed. A fault of ours.
     #[error(transparent)]
     Seal(#[from] SecretError),
@@ -104,17 +116,19 @@ impl SessionUpdate {
     pub fn apply(
         &self,
         agent: &Agent,
+        tools: &ToolSet,
         config: &SessionConfig,
         seal: impl Fn(&str, &str) -> Result<String, SecretError>,
     ) -> Result<SessionConfig, UpdateError> {
         let mut config = config.clone();
+        let (offered, internal) = (agent.offered(tools), agent.internal(tools));
         if let Some(tools) = &self.tools {
             for tool in tools {
-                if !agent.tools.contains(&tool.name) {
+                if !offered.contains(&tool.name) {
                     return Err(UpdateError::UnknownTool {
                         agent: agent.name.clone(),
                         name: tool.name.clone(),
-                        available: list(agent.tools.iter().map(String::as_str)),
+                        available: list(offered.iter().map(String::as_str)),
                     });
                 }
             }
@@ -129,10 +143,10 @@ impl SessionUpdate {
         }
         let named = || config.tools.iter().map(|tool| tool.name.as_str());
         // Where all of the agent's tools are enabled, those that are named only say whom to trust.
-        let own = agent.tools.iter().filter(|_| config.agent_tools).map(String::as_str);
+        let own = offered.iter().filter(|_| config.agent_tools).map(String::as_str);
         let enabled = named().filter(|_| !config.agent_tools).chain(own);
         let client = config.client_tools.iter().map(|tool| tool.name.as_str());
-        let internal = agent.internal_tools.iter().map(String::as_str);
+        let internal = internal.iter().map(String::as_str);
         if let Some(twice) = repeated(named()).or_else(|| repeated(enabled.chain(client).chain(internal))) {
             return Err(UpdateError::DuplicateTool(twice.to_owned()));
         }
@@ -140,6 +154,14 @@ impl SessionUpdate {
             if let Some(value) = option_value(agent, name, value, &seal)? {
                 config.options.insert(name.clone(), value);
             }
+        }
+        if let Some(overlay) = &self.overlay {
+            config.overlay = Some(overlay.clone());
+        }
+        config.notes.extend(self.notes.clone());
+        let bytes = config.notes.iter().map(|(name, note)| name.len() + note.as_str().len()).sum();
+        if bytes > MAX_NOTES_BYTES {
+            return Err(UpdateError::NotesTooLong { bytes });
         }
         Ok(config)
     }

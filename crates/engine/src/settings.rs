@@ -55,6 +55,10 @@ pub struct Settings {
     pub session_queue: usize,
     /// How long people have to answer a form; `None` for ever.
     pub form_expiry: Option<Duration>,
+    /// How long people have to say whether a tool may run; `None` for ever.
+    pub approval_expiry: Option<Duration>,
+    /// How long people have to answer what a tool asks while it runs.
+    pub question_patience: Duration,
     /// Largest content of an artifact, in bytes.
     pub artifact_bytes: usize,
     /// Largest document, in bytes.
@@ -80,6 +84,8 @@ impl Default for Settings {
             pause_max: Duration::from_secs(24 * 60 * 60),
             session_queue: 32,
             form_expiry: Some(Duration::from_secs(7 * 24 * 60 * 60)),
+            approval_expiry: None,
+            question_patience: Duration::from_secs(10 * 60),
             artifact_bytes: 4 * 1024 * 1024,
             document_bytes: 50 * 1024 * 1024,
             document_context_bytes: 200 * 1024,

@@ -19,6 +19,7 @@ use tokio::time::{Instant, Sleep};
 use crate::{
     draft::Drafts,
     metrics::Label,
+    tool_run::ARRIVAL,
     turn::{CountInput, Stopped, Turn},
     turn_log::Pushed,
 };
@@ -37,7 +38,12 @@ enum Attempt {
 impl Turn {
     /// Makes the next model call.
     pub(crate) async fn step(&mut self) -> Result<(), Stopped> {
+        if self.state.steps > 0 {
+            self.await_tools().await;
+        }
         self.load_documents().await;
+        self.load_permissions().await;
+        self.tell_list_changes()?;
         if !self.fit_context(None).await? {
             return Ok(());
         }
@@ -53,13 +59,22 @@ impl Turn {
         let reason = "the server stopped while the model was answering".to_owned();
         let attempt = self.state.step.as_ref().map_or(0, |step| step.attempts);
         self.void_attempt(reason, attempt, usage)?;
+        self.await_tools().await;
         self.load_documents().await;
+        self.load_permissions().await;
         self.attempts().await
+    }
+
+    /// Waits for the tools that the model had before the process was started anew.
+    async fn await_tools(&self) {
+        let servers = self.agent.servers();
+        let _ = tokio::time::timeout(ARRIVAL, self.shared.tools.started(&servers)).await;
     }
 
     /// Makes a model call again that the turn has paused before.
     pub(crate) async fn retry_step(&mut self) -> Result<(), Stopped> {
         self.load_documents().await;
+        self.load_permissions().await;
         self.attempts().await
     }
 
@@ -206,6 +221,7 @@ impl Turn {
             messages: messages.into(),
             tools: self.agent.tool_specs(&self.config, &self.shared.tools).into(),
             max_output_tokens: self.agent.max_output_tokens,
+            temperature: self.agent.temperature,
         }
     }
 

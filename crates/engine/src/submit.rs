@@ -6,7 +6,7 @@ use std::{
 };
 
 use everturn_core::{
-    Answer, CallId, FormId, Json, Message, SessionConfig, SessionId, TenantId, TurnId, Wait, WaitingFor,
+    Answer, CallId, FormId, Json, Message, SessionConfig, SessionId, TenantId, TurnId, Usage, Wait, WaitingFor,
     submission::{self, Admission, OnBusy, SessionPhase, Submission},
 };
 use everturn_store::{Refusal, SecretPlace, SessionRecord, TurnStatus};
@@ -42,8 +42,29 @@ pub struct Submit {
     pub reply: Option<Reply>,
     /// What becomes of a message that comes while a turn is under way.
     pub on_busy: OnBusy,
+    /// Whether a turn that it begins begins history anew: what it says is all there is.
+    pub begins_history: bool,
+    /// The client's name for a turn that it begins, which views show. One that is queued forgets it.
+    pub request: Option<String>,
     /// The client's name for it, so that it can be sent again without a second effect.
     pub key: Option<SubmissionKey>,
+}
+
+impl Submit {
+    /// An answer to a form of a session.
+    pub fn reply(tenant: TenantId, session: SessionId, reply: Reply, key: Option<SubmissionKey>) -> Self {
+        Self {
+            tenant,
+            target: Target::Existing(session),
+            update: SessionUpdate::default(),
+            submission: Submission::Begin(Vec::new()),
+            reply: Some(reply),
+            on_busy: OnBusy::Reject,
+            begins_history: false,
+            request: None,
+            key,
+        }
+    }
 }
 
 /// The session of a submission.
@@ -56,6 +77,13 @@ pub enum Target {
     },
     /// One that exists.
     Existing(SessionId),
+    /// One of this name, which is made with this agent if it is not there.
+    Named {
+        /// Its name.
+        session: SessionId,
+        /// Name of the agent.
+        agent: String,
+    },
 }
 
 /// An answer to a form.
@@ -70,6 +98,7 @@ pub struct Reply {
 /// A submission that was accepted.
 #[derive(Clone, Debug)]
 pub struct Started {
+    pub(crate) tenant: TenantId,
     /// The session.
     pub session: SessionId,
     /// The turn.
@@ -106,12 +135,28 @@ impl Engine {
         if let Some(started) = self.find_repetition(&submit).await? {
             return Ok(started);
         }
+        match self.submit_first(&submit).await {
+            Ok(started) => Ok(started),
+            // Or it came twice at once, and the other one was taken in between.
+            Err(error) => self.find_repetition(&submit).await?.ok_or(error),
+        }
+    }
+
+    async fn submit_first(&self, submit: &Submit) -> Result<Started, SubmitError> {
         let mut slot = None;
         let begun = Instant::now();
         for conflicts in 0..MAX_CONFLICTS {
             let result = match &submit.target {
-                Target::New { agent } => Box::pin(self.begin_session(&submit, agent, &mut slot)).await,
-                Target::Existing(session) => Box::pin(self.submit_to(&submit, session, &mut slot)).await,
+                Target::New { agent } => {
+                    Box::pin(self.begin_session(submit, SessionId::mint(), agent, &mut slot)).await
+                }
+                Target::Existing(session) => Box::pin(self.submit_to(submit, session, &mut slot)).await,
+                Target::Named { session, agent } => match Box::pin(self.submit_to(submit, session, &mut slot)).await {
+                    Err(SubmitError::NotFound) => {
+                        Box::pin(self.begin_session(submit, session.clone(), agent, &mut slot)).await
+                    }
+                    result => result,
+                },
             };
             match result {
                 Err(SubmitError::Rejected(Refusal::Changed)) if begun.elapsed() < ANSWER_PATIENCE => {
@@ -120,7 +165,15 @@ impl Engine {
                 }
                 Err(SubmitError::Rejected(Refusal::Changed)) => break,
                 Err(SubmitError::Rejected(Refusal::NotFound)) => return Err(SubmitError::NotFound),
-                Err(SubmitError::Rejected(refusal)) => return self.repeated(&submit, refusal).await,
+                Err(SubmitError::Rejected(Refusal::Exists)) => {
+                    // Somebody else has made it in between, or it was there once.
+                    if let Target::Named { session, .. } = &submit.target
+                        && self.0.store.session(&submit.tenant, session).await?.is_none()
+                    {
+                        return Err(SubmitError::Deleted { session: session.clone() });
+                    }
+                }
+                Err(SubmitError::Rejected(refusal)) => return self.repeated(submit, refusal).await,
                 result => return result,
             }
         }
@@ -130,6 +183,7 @@ impl Engine {
     async fn begin_session(
         &self,
         submit: &Submit,
+        session: SessionId,
         agent: &str,
         slot: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Started, SubmitError> {
@@ -137,13 +191,19 @@ impl Engine {
             return Err(SubmitError::FormClosed { form });
         }
         let agent = self.agent_for_new(&submit.tenant, agent).await?;
-        let session = SessionId::mint();
+        let agent = self.dress(&agent, submit.update.overlay.as_ref())?;
         let config = SessionConfig { agent: agent.name.clone(), ..SessionConfig::default() };
         let config = self.updated(submit, &agent, &session, &config)?;
         submission::admit(SessionPhase::Idle, &submit.submission, submit.on_busy, |_| false)?;
         let Submission::Begin(input) = &submit.submission else { return Err(submission::Refused::Empty.into()) };
         self.acquire(slot).await?;
-        let begin = Begin { expected_version: None, supersedes: None, prior: Prior::default(), input: input.clone() };
+        let begin = Begin {
+            expected_version: None,
+            used_before: Usage::default(),
+            supersedes: None,
+            prior: Prior::default(),
+            input: input.clone(),
+        };
         self.begin_turn(submit, Place { session, agent, config }, begin, slot).await
     }
 
@@ -158,6 +218,9 @@ impl Engine {
         if record.queued > 0 {
             self.0.queues.insert(&submit.tenant, session);
         }
+        if let Some(started) = self.answer_question(submit, &record).await? {
+            return Ok(started);
+        }
         let phase = phase(&record);
         let submission = match reply_to(submit, phase) {
             Ok(Some(answer)) => Submission::SomeAnswers(vec![answer]),
@@ -169,7 +232,14 @@ impl Engine {
                 submit.submission.clone()
             }
         };
-        let agent = self.agent_of_session(&submit.tenant, &record.config.agent).await?;
+        let agent = match &submit.update.overlay {
+            None => self.agent_of_session(&submit.tenant, &record.config).await?,
+            // It takes the place of the one before, all of it.
+            overlay => {
+                let agent = self.find_agent(&submit.tenant, &record.config.agent, false).await?;
+                self.dress(&agent, overlay.as_ref())?
+            }
+        };
         let config = self.updated(submit, &agent, session, &record.config)?;
         let place = Place { session: session.clone(), agent, config };
         let mut turns = store.turns(&submit.tenant, session).await?;
@@ -178,7 +248,7 @@ impl Engine {
             messages.into_iter().any(|m| matches!(m, Message::Tool { call_id, .. } if call_id == id))
         };
         let admission = submission::admit(phase, &submission, submit.on_busy, answered)?;
-        let expected_version = record.version;
+        let (expected_version, used_before) = (record.version, record.usage);
         let open = match admission {
             Admission::Queue => return self.queue_turn(submit, place, &record).await,
             Admission::Interrupt => return self.interrupt_first(&submit.tenant, &record).await,
@@ -202,11 +272,13 @@ impl Engine {
                     turns.push(turn);
                 }
                 let expected_version = Some(expected_version);
-                let begin = Begin { expected_version, supersedes, prior: Prior::of(turns), input };
+                let prior = if submit.begins_history { Prior::default() } else { Prior::of(turns) };
+                let begin = Begin { expected_version, used_before, supersedes, prior, input };
                 self.begin_turn(submit, place, begin, slot).await
             }
             (Submission::Answers(answers) | Submission::SomeAnswers(answers), Some(turn)) => {
-                let resume = Resume { expected_version, turn: turn.id, prior: Prior::of(turns), answers };
+                let prior = if turn.begins_history { Prior::default() } else { Prior::of(turns) };
+                let resume = Resume { expected_version, turn: turn.id, prior, answers };
                 let key = submit.key.as_ref();
                 self.resume_turn(&submit.tenant, place, resume, key, slot).await
             }
@@ -250,7 +322,7 @@ impl Engine {
         let seal = |option: &str, value: &str| {
             self.0.secrets.seal(SecretPlace { tenant: &submit.tenant, session, option }, value)
         };
-        Ok(submit.update.apply(agent, config, seal)?)
+        Ok(submit.update.apply(agent, &self.0.tools, config, seal)?)
     }
 
     /// Waits for a free slot, within bounds.

@@ -11,7 +11,7 @@ use std::{
 use everturn_core::{CorruptSegment, Segment};
 use tokio::sync::watch;
 
-use crate::projection::{Projected, Projection, TurnView};
+use crate::projection::{Conversations, Projected, Projection, TurnView};
 
 /// How far a turn's durable log reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,17 +122,32 @@ pub(crate) struct TailSegment {
 
 impl TailSegment {
     /// As this projection shows it. The work is done by whoever asks first; the others wait for it.
+    ///
+    /// The view is that of a reader who stands after `seq`. Where that matters and is within the segment, what is made is
+    /// this reader's alone.
     pub(crate) fn project(
         &self,
         projection: &dyn Projection,
         view: &TurnView,
+        conversations: &Conversations,
+        seq: u64,
     ) -> Result<Arc<Projected>, CorruptSegment> {
         let mut cache = self.projected.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, projected)) = cache.iter().find(|(name, _)| *name == projection.name()) {
             return Ok(Arc::clone(projected));
         }
-        let projected = Arc::new(Projected::new(projection, view, &self.segment)?);
-        cache.push((projection.name(), Arc::clone(&projected)));
+        let (mut view, whole) = (view.clone(), !projection.stands() || self.segment.first_seq() == seq + 1);
+        let after = if whole { 0 } else { seq };
+        let projected = Arc::new(Projected::new(projection, &mut view, conversations, &self.segment, after)?);
+        if whole {
+            cache.push((projection.name(), Arc::clone(&projected)));
+        }
         Ok(projected)
+    }
+
+    /// Whether the work is done.
+    pub(crate) fn is_projected(&self, projection: &dyn Projection) -> bool {
+        let cache = self.projected.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.iter().any(|(name, _)| *name == projection.name())
     }
 }

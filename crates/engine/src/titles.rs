@@ -102,6 +102,7 @@ impl Engine {
             messages: exchange.into(),
             tools: Vec::new().into(),
             max_output_tokens: Some(200),
+            temperature: None,
         };
         let model = agent.models.first()?;
         let call = async {

@@ -1,16 +1,25 @@
 //! Tool calls of a turn: who answers them, and running those that the server answers.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use everturn_core::{CallId, CallRoute, Content, EffectId, Event, Json, Resolution, Timestamp, ToolUse};
-use everturn_tools::{FormRequest, Tool, ToolContext, ToolKind, WaitRequest, cap_output};
-use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
+use everturn_tools::{FormRequest, Reporter, Tool, ToolContext, ToolKind, WaitRequest, cap_output};
+use futures_util::FutureExt as _;
+use tokio::sync::watch;
 
 use crate::{
     artifacts::Written,
     metrics::ToolLabels,
+    running::{Running, within},
     turn::{Stopped, Turn},
 };
+
+/// How long calls wait for tool servers that have not told their tools yet, as after a restart.
+pub(crate) const ARRIVAL: Duration = Duration::from_secs(30);
 
 /// A call that is going to run.
 struct Run {
@@ -20,8 +29,8 @@ struct Run {
 }
 
 /// What came of a call.
-struct Outcome {
-    call_id: CallId,
+pub(crate) struct Outcome {
+    pub(crate) call_id: CallId,
     name: String,
     content: Content,
     is_error: bool,
@@ -35,11 +44,18 @@ impl Turn {
         if self.config.client_tools.iter().any(|tool| tool.name == name) {
             return CallRoute::Client;
         }
-        let internal = self.agent.internal_tools.iter().any(|tool| tool == name);
+        let internal = self.agent.internal(&self.shared.tools).iter().any(|tool| tool == name);
         let enabled = self.agent.enabled(&self.config, &self.shared.tools).into_iter().find(|tool| tool.name == name);
         let route = match enabled {
             Some(tool) if tool.trust => CallRoute::Inline,
-            Some(_) => CallRoute::Permission,
+            Some(_) => match self.standing_word(name) {
+                None => CallRoute::Permission,
+                Some(true) => CallRoute::Inline,
+                Some(false) => {
+                    let reason = format!("Tool call denied: somebody has said that {name} may never run");
+                    return CallRoute::Refused { reason };
+                }
+            },
             None if internal => CallRoute::Inline,
             None => return CallRoute::Refused { reason: format!("There is no tool {name:?} in this session") },
         };
@@ -62,18 +78,30 @@ impl Turn {
     /// Whether the session has this server-side tool.
     pub(crate) fn may_call(&self, name: &str) -> bool {
         let enabled = self.agent.enabled(&self.config, &self.shared.tools);
-        enabled.iter().any(|tool| tool.name == name) || self.agent.internal_tools.iter().any(|tool| tool == name)
+        enabled.iter().any(|tool| tool.name == name)
+            || self.agent.internal(&self.shared.tools).iter().any(|tool| tool == name)
     }
 
     /// Resolves calls, those that run in parallel. Intent is durable before anything runs.
     pub(crate) async fn resolve(&mut self, resolutions: Vec<Resolution>) -> Result<(), Stopped> {
         let mut runs = Vec::new();
+        let patience = tokio::time::Instant::now() + ARRIVAL;
         for resolution in resolutions {
+            if let Resolution::Run { call_id, .. } = &resolution
+                && let Some(state) = self.state.calls.iter().find(|state| state.call.id == *call_id)
+            {
+                // A tool that does not come is told of below.
+                let _ = tokio::time::timeout_at(patience, self.shared.tools.arrival(&state.call.name)).await;
+            }
             match resolution {
                 Resolution::Tell { call_id, text } => self.tell(call_id, text)?,
                 Resolution::Elapsed { call_id } => self.elapsed(call_id)?,
                 Resolution::Run { call_id, repeat, permitted } => match self.prepare(&call_id, repeat, permitted) {
-                    Ok(run) => runs.push(run),
+                    Ok(run) => {
+                        // What it asked when it ran before nobody waits for; it will ask again.
+                        self.drop_question(&call_id)?;
+                        runs.push(run);
+                    }
                     Err(text) => self.tell(call_id, text)?,
                 },
             }
@@ -93,23 +121,23 @@ impl Turn {
         if let Some(pushed) = last {
             self.log.durable(pushed.seq).await?;
         }
-        let mut running = FuturesUnordered::new();
+        let mut running = Running::new(Arc::clone(&self.shared.questions));
         let mut written = Vec::new();
         for run in runs {
             match run.tool.kind() {
                 ToolKind::Timer => self.set_timer(&run)?,
                 ToolKind::Artifact => written.push(run),
-                ToolKind::Runs | ToolKind::Form => running.push(self.start(run)),
+                ToolKind::Runs | ToolKind::Form => {
+                    let call = run.call.id.clone();
+                    running.add(&call, |reporter, asking| self.start(run, reporter, asking));
+                }
             }
         }
         // One after the other: two may be versions of the same.
         for run in written {
             self.keep_artifact(run).await?;
         }
-        while let Some(outcome) = running.next().await {
-            self.finished(outcome)?;
-        }
-        Ok(())
+        self.follow(running).await
     }
 
     fn set_timer(&mut self, run: &Run) -> Result<(), Stopped> {
@@ -162,6 +190,9 @@ impl Turn {
     fn prepare(&self, call_id: &CallId, repeat: Option<EffectId>, permitted: bool) -> Result<Run, String> {
         let state = self.state.calls.iter().find(|state| state.call.id == *call_id);
         let call = state.map(|state| state.call.clone()).ok_or("Tool call not found")?;
+        if let Some(trouble) = self.shared.tools.awaited(&call.name) {
+            return Err(format!("Tool call not run: {} cannot be used at the moment: {trouble}", call.name));
+        }
         // The settings may have changed between the call and the permission.
         let enabled = self.agent.enabled(&self.config, &self.shared.tools);
         if permitted && !enabled.iter().any(|tool| tool.name == call.name) {
@@ -170,16 +201,22 @@ impl Turn {
         let Some(tool) = self.shared.tools.get(&call.name) else {
             return Err(format!("Tool call not run: this server has no tool {:?} any more", call.name));
         };
-        let tool = Arc::clone(tool);
         Ok(Run { call, tool, effect_id: repeat.unwrap_or_else(EffectId::mint) })
     }
 
-    fn start(&self, run: Run) -> impl Future<Output = Outcome> + use<> {
+    fn start(
+        &self,
+        run: Run,
+        reporter: Reporter,
+        asking: watch::Receiver<bool>,
+    ) -> impl Future<Output = Outcome> + use<> {
         let context = ToolContext {
             tenant: self.tenant.clone(),
             session: self.session.clone(),
             turn: self.log.turn().clone(),
+            call: run.call.id.clone(),
             effect_id: run.effect_id,
+            reporter,
         };
         async move {
             let begun = Instant::now();
@@ -187,13 +224,13 @@ impl Turn {
             // The call itself is made inside, since it may panic as well as its future.
             let (tool, input) = (run.tool, run.call.input);
             let call = AssertUnwindSafe(async move { tool.call(context, input).await }).catch_unwind();
-            let (content, is_error) = match tokio::time::timeout(limit, call).await {
-                Ok(Ok(Ok(output))) => (output.content, false),
-                Ok(Ok(Err(failure))) => (Content::Text(format!("Error: {failure}")), true),
-                Ok(Err(_panic)) => {
+            let (content, is_error) = match within(limit, asking, call).await {
+                Some(Ok(Ok(output))) => (output.content, output.is_error),
+                Some(Ok(Err(failure))) => (Content::Text(format!("Error: {failure}")), true),
+                Some(Err(_panic)) => {
                     (Content::Text("Error: the tool crashed; this is a fault of the tool".to_owned()), true)
                 }
-                Err(_elapsed) => (
+                None => (
                     Content::Text(format!("Error: the tool gave no result within {limit:?}, which is its limit")),
                     true,
                 ),
@@ -216,8 +253,9 @@ impl Turn {
         self.finished(Outcome { call_id, name, content, is_error: true, duration_ms: 0, label: "told" })
     }
 
-    fn finished(&mut self, outcome: Outcome) -> Result<(), Stopped> {
+    pub(crate) fn finished(&mut self, outcome: Outcome) -> Result<(), Stopped> {
         let Outcome { call_id, name: tool, content, is_error, duration_ms, label } = outcome;
+        self.drop_question(&call_id)?;
         self.count_call(&tool, label);
         self.record(Event::ToolFinished { call_id, tool, content, is_error, duration_ms })?;
         Ok(())

@@ -3,7 +3,7 @@
 //! The turn's state is the fold of its log; every change is an event first. Cancelling is dropping the work under way
 //! (which ends provider calls and tools) and recording how the turn ends.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
 
 use everturn_core::{
     CallId, CancelReason, Content, EffectClass, Event, FailureCode, Finish, Next, Outcome, Phase, SessionConfig,
@@ -20,6 +20,7 @@ use crate::{
     forms,
     live::{Interrupt, LiveTurn},
     metrics::Label,
+    permissions::Permissions,
     prior::Prior,
     turn_log::{Pushed, TurnLog},
 };
@@ -72,6 +73,10 @@ pub(crate) struct Turn {
     pub(crate) model: usize,
     /// The documents that history speaks of.
     pub(crate) documents: Documents,
+    /// What people have said of tools for good.
+    pub(crate) permissions: Permissions,
+    /// The lists of the agent's tool servers, as they were when this turn last looked.
+    pub(crate) lists: Option<BTreeMap<String, u64>>,
 }
 
 impl Turn {

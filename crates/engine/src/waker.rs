@@ -118,7 +118,7 @@ impl Engine {
             if wait.wake_at.is_none_or(|at| at > now) {
                 return Ok(());
             }
-            let agent = self.agent_or_stand_in(tenant, &record.config.agent).await?;
+            let agent = self.agent_or_stand_in(tenant, &record.config).await?;
             let prior = self.prior(tenant, session, turn).await?;
             let place = Place { session: session.clone(), agent, config: record.config };
             let answers = overdue(&wait, now);

@@ -40,7 +40,9 @@ fn write(out: &mut String, config: &Config, address: SocketAddr) -> std::fmt::Re
         "    -d '{{\"agent\":{{\"name\":\"{}\"}},\"stream\":\"delta\",\"messages\":[{{\"role\":\"user\",\"content\":\"hello\"}}]}}'\n",
         agent.name
     )?;
-    if let Some(tool) = agent.tools.iter().find(|tool| *tool == "clock").or_else(|| agent.tools.first()) {
+    // What a pattern names is not known before its server has started.
+    let named = || agent.tools.iter().filter(|tool| !tool.contains('/'));
+    if let Some(tool) = named().find(|tool| *tool == "clock").or_else(|| named().next()) {
         writeln!(out, "One that uses a tool of the server, answered in one piece:\n")?;
         writeln!(out, "  curl -X PUT {url}/session{key} {json} \\")?;
         writeln!(

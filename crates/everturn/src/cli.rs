@@ -6,6 +6,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     config::{self, Config, Environment, LoadError, Overrides, Source},
+    mcp::McpCommand,
     serve,
     telemetry::{self, LogFormat},
 };
@@ -36,6 +37,11 @@ enum Command {
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
+    },
+    /// Look at MCP servers
+    Mcp {
+        #[command(subcommand)]
+        command: McpCommand,
     },
     /// Show the version
     Version,
@@ -78,17 +84,21 @@ struct ServeArgs {
 impl Cli {
     /// Does what the command line asks for.
     pub fn run(self, environment: &Environment) -> ExitCode {
+        let done = |()| ExitCode::SUCCESS;
         let result = match self.command {
-            None => run_server(self.serve, environment),
-            Some(Command::Serve(arguments)) => run_server(arguments, environment),
-            Some(Command::Config { command: ConfigCommand::Check { file } }) => check_config(file, environment),
+            None => run_server(self.serve, environment).map(done),
+            Some(Command::Serve(arguments)) => run_server(arguments, environment).map(done),
+            Some(Command::Config { command: ConfigCommand::Check { file } }) => {
+                check_config(file, environment).map(done)
+            }
+            Some(Command::Mcp { command }) => run_mcp(command, environment),
             Some(Command::Version) => {
                 anstream::print!("{}", Self::command().render_version());
-                Ok(())
+                Ok(ExitCode::SUCCESS)
             }
         };
         match result {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(code) => code,
             Err(Failure::Explained(explanation)) => {
                 anstream::eprintln!("{explanation}");
                 ExitCode::FAILURE
@@ -133,8 +143,17 @@ fn run_server(arguments: ServeArgs, environment: &Environment) -> Result<(), Fai
     let overrides = Overrides { listen: arguments.listen, store: arguments.store, durability: arguments.durability };
     let runtime = runtime()?;
     let config = runtime.block_on(config::load(arguments.config.as_deref(), &overrides, environment))?;
-    runtime.block_on(serve::run(config))?;
+    runtime.block_on(serve::run(config, environment))?;
     Ok(())
+}
+
+fn run_mcp(command: McpCommand, environment: &Environment) -> Result<ExitCode, Failure> {
+    let common = command.common();
+    telemetry::init(&common.log_level, LogFormat::Text)?;
+    let runtime = runtime()?;
+    let overrides = Overrides::default();
+    let config = runtime.block_on(config::load(common.config.as_deref(), &overrides, environment))?;
+    Ok(runtime.block_on(command.run(&config, environment))?)
 }
 
 fn check_config(file: Option<PathBuf>, environment: &Environment) -> Result<(), Failure> {
@@ -153,8 +172,10 @@ fn summary(config: &Config) -> String {
         0 => "none, open to this machine".to_owned(),
         count => count.to_string(),
     };
+    let servers: Vec<_> = config.mcp.iter().map(|server| server.name.as_str()).collect();
+    let servers = if servers.is_empty() { String::new() } else { format!("\nmcp     {}", servers.join("\n        ")) };
     format!(
-        "{source}\n\nlisten  {}\nstore   {}\nkeys    {keys}\nagents  {}",
+        "{source}\n\nlisten  {}\nstore   {}\nkeys    {keys}\nagents  {}{servers}",
         config.listen,
         config.store,
         agents.join("\n        ")

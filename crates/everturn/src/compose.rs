@@ -4,17 +4,42 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Context as _, bail};
 use everturn_engine::{Agent, Agents, Models, Settings};
-use everturn_http::{Key, Keys, Scope};
+use everturn_http::{Key, Keys, Report, Scope};
+use everturn_mcp::{Launcher, Mcp, ServerHealth};
 use everturn_models::{Model, Provider, ProviderConfig, ProviderKind};
+use everturn_recipes::Recipes;
 use everturn_store::Durability;
 use everturn_tools::{ToolSet, builtin_tools};
 use secrecy::ExposeSecret as _;
+use serde_json::json;
 
-use crate::config::{self, Config, ModelName};
+use crate::{
+    config::{self, Config, Environment, ModelName},
+    guard,
+};
 
 /// The tools that agents may name.
-pub(crate) fn tools() -> anyhow::Result<ToolSet> {
-    ToolSet::new(builtin_tools()).context("failed to set up the built-in tools")
+pub(crate) fn tools() -> anyhow::Result<Arc<ToolSet>> {
+    ToolSet::new(builtin_tools()).map(Arc::new).context("failed to set up the built-in tools")
+}
+
+/// How MCP servers are started: by this program, as their guard, with next to nothing of its environment.
+pub(crate) fn launcher(environment: &Environment) -> Launcher {
+    let inherited = ["PATH", "HOME"].into_iter();
+    let inherited = inherited.filter_map(|name| Some((name.to_owned(), environment.get(name)?.to_owned())));
+    guard::launcher().with_environment(inherited)
+}
+
+/// How MCP servers are, for everybody to see: without what they wrote.
+pub(crate) fn mcp_health(mcp: &Mcp) -> Report {
+    let mcp = mcp.clone();
+    Report::new(move || {
+        let told = |health: ServerHealth| {
+            let state = json!({ "state": health.state.as_str(), "tools": health.tools, "restarts": health.restarts });
+            (health.name, state)
+        };
+        mcp.health().into_iter().map(told).collect()
+    })
 }
 
 /// The agents, each with its models.
@@ -44,6 +69,7 @@ pub(crate) fn agents(config: &Config, providers: &Providers) -> anyhow::Result<A
             turn_timeout: agent.turn_timeout,
             context_window: agent.context_window,
             max_output_tokens: agent.max_output_tokens,
+            temperature: None,
             titles: agent.titles,
         })
     };
@@ -88,6 +114,13 @@ pub(crate) fn providers(config: &Config) -> anyhow::Result<Providers> {
     Ok(Providers(providers))
 }
 
+/// The folder of recipes, if one is named.
+pub(crate) fn recipes(config: &Config) -> anyhow::Result<Option<Arc<Recipes>>> {
+    let folder = config.goose.recipes.as_deref();
+    let recipes = folder.map(Recipes::open).transpose().context("set [recipes] dir to a folder that is there")?;
+    Ok(recipes.map(Arc::new))
+}
+
 /// The keys, or none.
 pub(crate) fn keys(config: &Config) -> Keys {
     if config.keys.is_empty() {
@@ -111,6 +144,8 @@ pub(crate) fn settings(config: &Config) -> Settings {
         pause_max: limits.pause_max,
         session_queue: limits.session_queue,
         form_expiry: limits.form_expiry,
+        approval_expiry: limits.approval_expiry,
+        question_patience: limits.question_expiry,
         artifact_bytes: limits.artifact_bytes,
         document_bytes: limits.document_bytes,
         document_context_bytes: limits.document_context_bytes,

@@ -4,5 +4,7 @@ mod banner;
 pub mod cli;
 mod compose;
 pub mod config;
+pub mod guard;
+mod mcp;
 pub mod serve;
 pub mod telemetry;

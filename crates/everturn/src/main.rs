@@ -3,12 +3,16 @@
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use everturn::{cli::Cli, config::Environment};
+use everturn::{cli::Cli, config::Environment, guard};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Before anything else: a guard needs no more than its arguments.
+    if let Some(code) = guard::run(std::env::args_os()) {
+        return code;
+    }
     let cli = Cli::parse();
     // Fails only if a provider is installed already, and then there is one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();

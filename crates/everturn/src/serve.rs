@@ -14,10 +14,14 @@ use axum::{
 };
 use everturn_aap::Aap;
 use everturn_engine::{Engine, Metrics, Parts};
+use everturn_goose::Goose;
 use everturn_http::{
-    BodyLimits, Connections, HttpMetrics, Operations, Views, cors, count_answers, operations, request_id, serve, views,
+    BodyLimits, Connections, HttpMetrics, Operations, Report, Views, cors, count_answers, operations, request_id,
+    serve, views,
 };
+use everturn_mcp::{Backoff, Mcp};
 use everturn_native::Native;
+use everturn_recipes::Recipes;
 use everturn_store::{SecretBox, SqliteStore};
 use http::StatusCode;
 use prometheus_client::registry::Registry;
@@ -32,18 +36,19 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     banner, compose,
-    config::{Config, StoreLocation},
+    config::{Config, Environment, StoreLocation},
 };
 
 /// How long connections may take to finish once nothing more is written to them.
 const CONNECTION_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs the server until it is told to stop.
-pub async fn run(config: Config) -> anyhow::Result<()> {
+pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()> {
     // First, so that a signal during a long start is not lost.
     let stop = stop_signal()?;
     allow_many_connections(config.limits.connections);
     save_memory();
+    let recipes = compose::recipes(&config)?;
     let StoreLocation::Sqlite(path) = &config.store;
     let (path, durability) = (path.clone(), compose::durability(config.durability));
     let had_data = path.exists();
@@ -60,19 +65,31 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     metrics.register(&mut registry);
     let http_metrics = HttpMetrics::default();
     http_metrics.register(&mut registry);
+    let mcp_metrics = everturn_mcp::Metrics::default();
+    mcp_metrics.register(&mut registry);
+    let tools = compose::tools()?;
+    let mcp = Mcp::start(
+        config.mcp.clone(),
+        everturn_mcp::Parts {
+            tools: Arc::clone(&tools),
+            launcher: compose::launcher(environment),
+            metrics: mcp_metrics,
+            backoff: Backoff::default(),
+        },
+    );
     let providers = compose::providers(&config)?;
     let engine = Engine::start(Parts {
         store: Arc::new(store),
         secrets,
         agents: compose::agents(&config, &providers)?,
         models: Arc::new(providers),
-        tools: compose::tools()?,
+        tools,
         settings: compose::settings(&config),
         metrics,
     })
     .await?;
 
-    let app = app(&config, &engine, registry, http_metrics);
+    let app = app(&config, &engine, recipes, compose::mcp_health(&mcp), registry, http_metrics);
     let connections = Connections { limit: config.limits.connections };
     let served = tokio::spawn(serve(listener, app, connections, stop.clone()));
     let _ = std::io::stdout().write_all(banner::text(&config, address).as_bytes());
@@ -81,24 +98,36 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     stop.cancelled().await;
     tracing::info!("stopping: open steps may finish, then open turns are left to the next start");
     engine.shutdown(config.limits.shutdown_grace).await;
-    if tokio::time::timeout(CONNECTION_PATIENCE, served).await.is_err() {
+    let (served, ()) = tokio::join!(tokio::time::timeout(CONNECTION_PATIENCE, served), mcp.shutdown());
+    if served.is_err() {
         tracing::warn!("some clients did not take their last bytes in time");
     }
     Ok(())
 }
 
-fn app(config: &Config, engine: &Engine, registry: Registry, metrics: HttpMetrics) -> Router {
+fn app(
+    config: &Config,
+    engine: &Engine,
+    recipes: Option<Arc<Recipes>>,
+    mcp: Report,
+    registry: Registry,
+    metrics: HttpMetrics,
+) -> Router {
     let limits = BodyLimits { bytes: config.limits.body_bytes, depth: config.limits.json_depth };
     let keys = Arc::new(compose::keys(config));
     let silence = config.limits.heartbeat;
     let aap = everturn_aap::routes(Aap { engine: engine.clone(), keys: Arc::clone(&keys), limits, silence });
     let document_bytes = config.limits.document_bytes;
     let native = Native { engine: engine.clone(), keys: Arc::clone(&keys), limits, document_bytes };
+    let (ping, snapshot) = (config.goose.ping, config.goose.snapshot);
+    let goose = Goose { engine: engine.clone(), keys: Arc::clone(&keys), limits, ping, snapshot, recipes };
     let projections = everturn_aap::projections().into_iter().chain(everturn_native::projections());
+    let projections = projections.chain(everturn_goose::projections());
     let any_view = views(Views::new(engine.clone(), keys, silence, projections));
-    operations(Operations { engine: engine.clone(), registry: Arc::new(registry) })
+    operations(Operations { engine: engine.clone(), registry: Arc::new(registry), mcp })
         .merge(any_view)
         .merge(everturn_native::routes(native))
+        .merge(everturn_goose::routes(goose))
         .nest("/aap/v1", aap.clone())
         .merge(aap)
         .layer(CatchPanicLayer::custom(panicked))
@@ -111,7 +140,8 @@ fn app(config: &Config, engine: &Engine, registry: Registry, metrics: HttpMetric
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     let message = "the server met a fault; its log has the details under this answer's X-Request-Id";
     // In the words of every dialect: nobody knows any more which one it was.
-    let body = serde_json::json!({ "error": message, "detail": { "code": "INTERNAL", "message": message } });
+    let detail = serde_json::json!({ "code": "INTERNAL", "message": message });
+    let body = serde_json::json!({ "error": message, "message": message, "detail": detail });
     (StatusCode::INTERNAL_SERVER_ERROR, axum::Json(body)).into_response()
 }
 

@@ -28,7 +28,11 @@ pub fn log_filter(text: &str) -> Result<String, String> {
 
 /// Starts logging.
 pub fn init(filter: &str, format: LogFormat) -> anyhow::Result<()> {
-    let directives = EnvFilter::try_new(filter)?;
+    let mut directives = EnvFilter::try_new(filter)?;
+    // What the MCP SDK has to say, and every notification of every server, unless it is asked for; we tell what matters.
+    if !filter.contains("rmcp") {
+        directives = directives.add_directive("rmcp=off".parse()?);
+    }
     let as_text = match format {
         LogFormat::Auto => io::stderr().is_terminal(),
         LogFormat::Text => true,

@@ -1,7 +1,7 @@
 //! Keys: who calls, and what they may do.
 
 use everturn_core::TenantId;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, header};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -99,6 +99,16 @@ pub enum Keys {
 impl Keys {
     /// Finds out who calls.
     pub fn caller(&self, headers: &HeaderMap) -> Result<Caller, AuthError> {
+        self.caller_with(headers, bearer(headers))
+    }
+
+    /// Finds out who calls, in a dialect that has a place of its own for the key: a bearer's key comes first.
+    pub fn caller_by_header(&self, headers: &HeaderMap, place: &HeaderName) -> Result<Caller, AuthError> {
+        let own = || headers.get(place).and_then(|value| value.to_str().ok()).map(str::trim);
+        self.caller_with(headers, bearer(headers).or_else(own))
+    }
+
+    fn caller_with(&self, headers: &HeaderMap, secret: Option<&str>) -> Result<Caller, AuthError> {
         match self {
             Self::Open => {
                 // A page on the web can have its own name resolve to this machine; the browser then sends that name.
@@ -109,7 +119,7 @@ impl Keys {
                 Ok(Caller { tenant: TenantId::local(), scopes: vec![Scope::Admin] })
             }
             Self::Closed(keys) => {
-                let secret = bearer(headers).ok_or(AuthError::Missing)?;
+                let secret = secret.ok_or(AuthError::Missing)?;
                 let digest: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
                 // All are compared, so that the time tells nothing.
                 let found = keys
@@ -141,7 +151,7 @@ fn is_loopback(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn headers(name: header::HeaderName, value: &str) -> HeaderMap {
+    fn headers(name: HeaderName, value: &str) -> HeaderMap {
         HeaderMap::from_iter([(name, value.parse().unwrap())])
     }
 
@@ -161,6 +171,18 @@ mod tests {
         assert_eq!(refused("Basic secret"), AuthError::Missing);
         assert_eq!(keys.caller(&HeaderMap::new()).unwrap_err(), AuthError::Missing);
         assert!(!format!("{keys:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_dialect_may_have_a_place_for_keys() {
+        let keys = Keys::Closed(vec![Key::new("secret", TenantId::local(), vec![Scope::Read])]);
+        let place = HeaderName::from_static("x-secret-key");
+        let by = |headers: HeaderMap| keys.caller_by_header(&headers, &place).map(|_| ());
+        assert_eq!(by(headers(place.clone(), "secret")), Ok(()));
+        assert_eq!(by(headers(header::AUTHORIZATION, "Bearer secret")), Ok(()));
+        assert_eq!(by(headers(place.clone(), "wrong")), Err(AuthError::Invalid));
+        assert_eq!(by(HeaderMap::new()), Err(AuthError::Missing));
+        assert_eq!(keys.caller(&headers(place.clone(), "secret")).unwrap_err(), AuthError::Missing);
     }
 
     #[test]

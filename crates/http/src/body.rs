@@ -59,6 +59,11 @@ pub async fn read_body(headers: &HeaderMap, body: Body, limits: BodyLimits) -> R
     if !content_type.as_deref().is_some_and(is_json) {
         return Err(BodyError::NotJson(content_type.map(|value| value.chars().take(100).collect())));
     }
+    // Said at once, not after all that fits has arrived.
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|bytes| bytes > limits.bytes as u64) {
+        return Err(BodyError::TooLong { limit: limits.bytes });
+    }
     let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limits.bytes).collect()).await;
     let bytes = match collected.map_err(|_elapsed| BodyError::TooSlow)? {
         Ok(collected) => collected.to_bytes(),

@@ -11,8 +11,9 @@ pub async fn cors(request: Request, next: Next) -> Response {
         let headers = response.headers_mut();
         let methods = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE, OPTIONS");
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
-        let allowed =
-            HeaderValue::from_static("authorization, content-type, last-event-id, idempotency-key, if-none-match");
+        let allowed = HeaderValue::from_static(
+            "authorization, content-type, last-event-id, idempotency-key, if-none-match, x-secret-key",
+        );
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
         response

@@ -21,9 +21,14 @@ pub fn submission_key(headers: &HeaderMap, operation: &str, body: &[u8]) -> Resu
     if key.is_empty() || key.len() > MAX_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(KeyError);
     }
+    Ok(Some(named_submission(key.to_owned(), operation, body)))
+}
+
+/// A request that has its name elsewhere, together with what it asks.
+pub fn named_submission(key: String, operation: &str, body: &[u8]) -> SubmissionKey {
     let digest = Sha256::new().chain_update(operation).chain_update([0]).chain_update(body).finalize();
     let fingerprint = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Some(SubmissionKey { key: key.to_owned(), fingerprint }))
+    SubmissionKey { key, fingerprint }
 }
 
 #[cfg(test)]

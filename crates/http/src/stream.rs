@@ -46,13 +46,18 @@ pub fn event_stream(reader: TurnReader, silence: Duration) -> Response {
             }
         }
     });
-    let mut response = Response::new(Body::from_stream(chunks));
+    identify(event_response(Body::from_stream(chunks)), &view.session, &view.turn)
+}
+
+/// An answer of server-sent events.
+pub(crate) fn event_response(body: Body) -> Response {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Proxies that buffer would hold the stream back.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    identify(response, &view.session, &view.turn)
+    response
 }
 
 /// A stream under way.
@@ -64,20 +69,20 @@ struct Reading {
 
 /// Notices when nothing has come for a while. The timer is moved only when it fires, so that a fast stream never touches
 /// it.
-struct Silence {
+pub(crate) struct Silence {
     limit: Duration,
     heard: Instant,
     sleep: Pin<Box<Sleep>>,
 }
 
 impl Silence {
-    fn new(limit: Duration) -> Self {
+    pub(crate) fn new(limit: Duration) -> Self {
         let heard = Instant::now();
         Self { limit, heard, sleep: Box::pin(tokio::time::sleep_until(heard + limit)) }
     }
 
     /// Waits for something to come; `None` after so long a silence.
-    async fn guard<T>(&mut self, coming: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn guard<T>(&mut self, coming: impl Future<Output = T>) -> Option<T> {
         let mut coming = pin!(coming);
         poll_fn(|cx| {
             if let Poll::Ready(come) = coming.as_mut().poll(cx) {

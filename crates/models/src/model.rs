@@ -17,6 +17,15 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolSpec]>,
     /// Cap on the answer, in tokens.
     pub max_output_tokens: Option<u64>,
+    /// How freely the model chooses its words, in thousandths; the provider's own choice if absent.
+    pub temperature: Option<u32>,
+}
+
+impl ModelRequest {
+    /// The temperature as providers write it.
+    pub(crate) fn temperature(&self) -> Option<f64> {
+        self.temperature.map(|thousandths| f64::from(thousandths) / 1000.0)
+    }
 }
 
 /// One piece of a model's answer.

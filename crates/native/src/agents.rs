@@ -8,6 +8,7 @@ use axum::{
 };
 use everturn_engine::{Agent, Profile, ProfileError, StoredProfile};
 use everturn_http::{Object, Scope, parse_json, read_body, submission_key};
+use everturn_tools::ToolSet;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 
@@ -42,12 +43,29 @@ struct AgentOut<'a> {
     fallback: Vec<&'a str>,
     tools: &'a [String],
     trusted: &'a [String],
+    /// Tool servers whose tools cannot be used now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unavailable: Vec<Unavailable>,
     max_steps: u32,
     source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     updated_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Unavailable {
+    server: String,
+    reason: String,
+}
+
+impl<'a> AgentOut<'a> {
+    /// A configured agent, with what is the matter with its tool servers.
+    fn configured(agent: &'a Agent, tools: &ToolSet) -> Self {
+        let troubles = agent.troubles(tools).into_iter();
+        Self { unavailable: troubles.map(|(server, reason)| Unavailable { server, reason }).collect(), ..agent.into() }
+    }
 }
 
 impl<'a> From<&'a Agent> for AgentOut<'a> {
@@ -62,6 +80,7 @@ impl<'a> From<&'a Agent> for AgentOut<'a> {
             fallback: models.collect(),
             tools: &agent.tools,
             trusted: &agent.trusted,
+            unavailable: Vec::new(),
             max_steps: agent.max_steps,
             source: "configured",
             created_at: None,
@@ -82,6 +101,7 @@ impl<'a> From<&'a StoredProfile> for AgentOut<'a> {
             fallback: profile.fallback.iter().map(String::as_str).collect(),
             tools: &profile.tools,
             trusted: &profile.trusted,
+            unavailable: Vec::new(),
             max_steps: profile.max_steps,
             source: "stored",
             created_at: Some(rfc3339(stored.created_at)),
@@ -150,7 +170,8 @@ pub(crate) async fn list(
     let next_cursor = page.cut(&mut stored, |profile| profile.position);
     let configured = api.engine.agents();
     let first_page = page.below.is_none();
-    let mut agents: Vec<_> = configured.iter().filter(|_| first_page).map(|agent| AgentOut::from(&**agent)).collect();
+    let shown = configured.iter().filter(|_| first_page);
+    let mut agents: Vec<_> = shown.map(|agent| AgentOut::configured(agent, api.engine.tools())).collect();
     // A configured agent stands before a stored one of its name.
     agents.extend(stored.iter().filter(|profile| configured.get(&profile.id).is_none()).map(AgentOut::from));
     Ok(Json(Agents { agents, next_cursor }).into_response())
@@ -160,7 +181,7 @@ pub(crate) async fn show(State(api): State<Api>, path: path::One, headers: Heade
     let caller = api.caller(&headers, Scope::Read)?;
     let id = path::name(path, Thing::Agent)?;
     if let Some(agent) = api.engine.agents().get(&id) {
-        return Ok(Json(AgentOut::from(&**agent)).into_response());
+        return Ok(Json(AgentOut::configured(agent, api.engine.tools())).into_response());
     }
     let stored = api.engine.profile(&caller.tenant, &id).await?;
     let stored = stored.ok_or_else(|| ApiError::no(Thing::Agent, &id))?;

@@ -16,6 +16,7 @@ pub(crate) enum Code {
     DocumentNotFound,
     FormNotFound,
     ArtifactNotFound,
+    PermissionNotFound,
     SessionBusy,
     SessionQueueFull,
     FormClosed,
@@ -55,6 +56,7 @@ impl Code {
             Self::DocumentNotFound => "DOCUMENT_NOT_FOUND",
             Self::FormNotFound => "FORM_NOT_FOUND",
             Self::ArtifactNotFound => "ARTIFACT_NOT_FOUND",
+            Self::PermissionNotFound => "PERMISSION_NOT_FOUND",
             Self::SessionBusy => "SESSION_BUSY",
             Self::SessionQueueFull => "SESSION_QUEUE_FULL",
             Self::FormClosed => "FORM_CLOSED",
@@ -92,7 +94,8 @@ impl Code {
             | Self::AgentNotFound
             | Self::DocumentNotFound
             | Self::FormNotFound
-            | Self::ArtifactNotFound => StatusCode::NOT_FOUND,
+            | Self::ArtifactNotFound
+            | Self::PermissionNotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::SessionBusy

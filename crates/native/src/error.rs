@@ -54,6 +54,7 @@ pub(crate) enum Thing {
     Document,
     Form,
     Artifact,
+    Permission,
 }
 
 impl Thing {
@@ -67,6 +68,9 @@ impl Thing {
             Self::Document => (Code::DocumentNotFound, "document", "GET /api/v1/documents lists yours"),
             Self::Form => (Code::FormNotFound, "form", "GET /api/v1/forms lists yours"),
             Self::Artifact => (Code::ArtifactNotFound, "artifact", "GET /api/v1/artifacts lists yours"),
+            Self::Permission => {
+                (Code::PermissionNotFound, "permission for tool", "GET /api/v1/permissions lists yours")
+            }
         }
     }
 }
@@ -114,8 +118,13 @@ impl ApiError {
                 | UpdateError::Schema { .. }
                 | UpdateError::UnknownOption { .. }
                 | UpdateError::NotAChoice { .. }
-                | UpdateError::OptionTooLong { .. },
+                | UpdateError::OptionTooLong { .. }
+                | UpdateError::NotesTooLong { .. },
             ) => Self::invalid(text),
+            SubmitError::Overlay { .. } => Self::invalid(text),
+            SubmitError::Exists { .. } | SubmitError::Deleted { .. } | SubmitError::TooManyPermissions { .. } => {
+                Self::new(Code::Conflict, text)
+            }
             SubmitError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
             SubmitError::QueueFull { .. } => Self::new(Code::SessionQueueFull, text),
             SubmitError::FormClosed { form } => Self::form_closed(&form),

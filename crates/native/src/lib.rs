@@ -7,6 +7,7 @@
 mod agents;
 mod artifacts;
 mod code;
+mod cut;
 mod documents;
 mod download;
 mod error;
@@ -16,6 +17,7 @@ mod messages;
 mod nullable;
 mod paging;
 mod path;
+mod permissions;
 mod projection;
 mod routes;
 mod session_out;

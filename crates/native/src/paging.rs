@@ -39,6 +39,7 @@ pub(crate) enum List {
     Artifacts,
     Documents,
     Agents,
+    Permissions,
 }
 
 impl List {
@@ -50,6 +51,7 @@ impl List {
             Self::Artifacts => 'a',
             Self::Documents => 'd',
             Self::Agents => 'g',
+            Self::Permissions => 'p',
         }
     }
 }

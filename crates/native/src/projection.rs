@@ -165,7 +165,12 @@ impl Projection for Native {
                 show(frames, &Frame::ArtifactDelta { artifact_id, content_chunk, chunk_index });
             }
             // Known from the step's end, or not shown at all.
-            Kind::STEP_STARTED | Kind::TOOL_CALLED | Kind::MODEL_CHANGED | Kind::HISTORY_COMPACTED | Kind::RESUMED => {}
+            Kind::STEP_STARTED
+            | Kind::TOOL_CALLED
+            | Kind::MODEL_CHANGED
+            | Kind::HISTORY_COMPACTED
+            | Kind::RESUMED
+            | Kind::NOTIFIED => {}
             _ => return decoded(view, &event.decode()?, frames),
         }
         Ok(Flow::Continue)
@@ -222,6 +227,8 @@ fn decoded(view: &TurnView, event: &Event, frames: &mut Frames<'_>) -> Result<Fl
         | Event::ToolCalled { .. }
         | Event::ModelChanged { .. }
         | Event::TimerSet { .. }
+        | Event::FormClosed { .. }
+        | Event::Notified { .. }
         | Event::Resumed { .. }
         | Event::HistoryCompacted(_)
         | Event::Unknown { .. } => {}

@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use axum::{
     Router,
     extract::DefaultBodyLimit,
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 use everturn_engine::Engine;
 use everturn_http::{BodyLimits, Caller, Keys, Scope};
@@ -13,7 +13,8 @@ use http::HeaderMap;
 use tokio::sync::Semaphore;
 
 use crate::{
-    agents, artifacts, code::Code, documents, error::ApiError, forms, messages, sessions, spawn, stop, token, upload,
+    agents, artifacts, code::Code, cut, documents, error::ApiError, forms, messages, permissions, sessions, spawn,
+    stop, token, upload,
 };
 
 /// How many documents may be on their way to us at once: each is held in memory until it is kept.
@@ -65,6 +66,8 @@ pub fn routes(native: Native) -> Router {
         .route("/sessions", get(sessions::list))
         .route("/sessions/{session}", get(sessions::show).patch(sessions::rename).delete(sessions::delete))
         .route("/sessions/{session}/stop", post(stop::session))
+        .route("/sessions/{session}/fork", post(cut::fork))
+        .route("/sessions/{session}/truncate", post(cut::truncate))
         .route("/sessions/{session}/messages", get(messages::list))
         .route("/sessions/{session}/messages/{turn}", get(messages::show))
         .route("/sessions/{session}/messages/{turn}/stop", post(stop::message))
@@ -79,6 +82,8 @@ pub fn routes(native: Native) -> Router {
         .route("/documents/{document}/content", get(documents::download))
         .route("/agents", get(agents::list).post(agents::create))
         .route("/agents/{agent}", get(agents::show).patch(agents::change).delete(agents::delete))
+        .route("/permissions", get(permissions::list))
+        .route("/permissions/{tool}", delete(permissions::delete))
         .method_not_allowed_fallback(async || {
             ApiError::new(Code::MethodNotAllowed, "this path does not take that method")
         })

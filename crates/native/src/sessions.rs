@@ -95,14 +95,14 @@ pub(crate) async fn delete(
 }
 
 impl Api {
-    async fn details(&self, tenant: &TenantId, session: &SessionId) -> Result<Response, ApiError> {
+    pub(crate) async fn details(&self, tenant: &TenantId, session: &SessionId) -> Result<Response, ApiError> {
         let record = self.engine.session(tenant, session).await?;
         let record = record.ok_or_else(|| ApiError::no(Thing::Session, session.as_str()))?;
         let queued = match record.queued {
             0 => Vec::new(),
             _ => self.engine.queued(tenant, session).await?,
         };
-        let tools = match self.engine.agent_of_session(tenant, &record.config.agent).await {
+        let tools = match self.engine.agent_of_session(tenant, &record.config).await {
             Ok(agent) => agent.enabled(&record.config, self.engine.tools()),
             Err(SubmitError::Store(error)) => return Err(error.into()),
             // A session outlives its agent's configuration.

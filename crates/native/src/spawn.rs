@@ -35,11 +35,21 @@ pub(crate) async fn spawn(State(api): State<Api>, headers: HeaderMap, body: Body
         agent_tools: session.is_none() || tools.is_some(),
         titled: true,
         tools,
-        client_tools: None,
         options,
+        ..SessionUpdate::default()
     };
     let nothing = Submission::Begin(Vec::new());
-    let mut submit = Submit { tenant, target, update, submission: nothing, reply: None, on_busy, key };
+    let mut submit = Submit {
+        tenant,
+        target,
+        update,
+        submission: nothing,
+        reply: None,
+        on_busy,
+        begins_history: false,
+        request: None,
+        key,
+    };
     match said {
         Said::Message { text, documents } => {
             let input = match api.user_message(&submit.tenant, text.as_deref(), &documents).await {

@@ -42,6 +42,7 @@ fn begin_in(session: &SessionId, expected_version: Option<u64>, turn: &TurnId) -
         start: Start::Now(NodeId("bench".to_owned())),
         segment: segment(1, 2),
         messages: vec![Message::user("Tell me something.")],
+        begins_history: false,
         writes: Vec::new(),
         key: None,
         at: Timestamp::now(),

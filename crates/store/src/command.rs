@@ -5,15 +5,17 @@ use everturn_core::{
     CommandId, Compaction, Json, Message, Segment, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
 };
 
-use crate::{NodeId, Record, RecordKind, TurnStatus};
+use crate::{NewSession, NodeId, Record, RecordKind, TruncateSession, TurnStatus};
 
 /// One change.
 ///
 /// Commands may be submitted again when their outcome is unknown: one that was kept already has no second effect, and
-/// gives the same receipt as long as no later command has changed the same turn or deleted the session. A creation is
-/// recognised by its name and time, a beginning by the turn's name, a resumption by its id, an append by its epoch and
-/// seqs, an end by the version that it was decided upon, its seqs and its outcome, a deletion by its name. The others say
-/// the same when they come again; see [`Put`] for what that means.
+/// gives the same receipt as long as no later command has changed the same turn, or truncated or deleted the session. A
+/// creation is recognised by its name and time and, as long as nothing has changed the session, its settings and turns; a
+/// truncation by the version that it was decided upon, its time, how far it goes and the turn that it brings; a beginning
+/// by the turn's name, a resumption by its id, an append by its epoch and seqs, an end by the version that it was decided
+/// upon, its seqs and its outcome, a deletion by its name. The others say the same when they come again; see [`Put`] for
+/// what that means.
 ///
 /// What a command brings along in [`Write`]s is judged and kept with it: one that is refused writes nothing, one that is
 /// recognised writes nothing a second time. A write that speaks of a session is refused as [`Refusal::NotFound`] unless
@@ -23,8 +25,10 @@ use crate::{NodeId, Record, RecordKind, TurnStatus};
 /// to its request, is recognised by a [`CommandKey`].
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Creates a session without a turn.
-    CreateSession(NewSession),
+    /// Creates a session without a turn that runs: empty, or with history that it shares with another or brings along.
+    /// Refused as [`Refusal::Exists`] if the tenant has, or had, a session of that name; see [`crate::Shares`] and
+    /// [`crate::EndedTurn`] for the rest.
+    CreateSession(Box<NewSession>),
     /// Begins a turn, in a new or an existing session, or puts it into the session's queue.
     ///
     /// A session has at most one turn that runs or waits. A turn that shall run now is refused as [`Refusal::Changed`]
@@ -37,6 +41,11 @@ pub enum Command {
     /// Ends a turn that waits or is queued, without running it. Refused as [`Refusal::Changed`] if it does neither, or if
     /// the session has another version than expected.
     EndTurn(Box<EndTurn>),
+    /// Takes the last turns of a session away, and puts an ended one in their place if one is given. That there is nothing
+    /// to take away is fine; the session has another version all the same. Its records stay, and so do the tokens that it
+    /// has used. Refused as [`Refusal::Changed`] if a turn of the session runs, waits or is queued, or if the session has
+    /// another version than expected; see [`crate::EndedTurn`] for the rest.
+    TruncateSession(Box<TruncateSession>),
     /// Appends to the log of a running turn.
     Append(Append),
     /// Changes what lies beside the turns.
@@ -54,19 +63,6 @@ pub enum Command {
         /// The time.
         before: Timestamp,
     },
-}
-
-/// See [`Command::CreateSession`].
-#[derive(Clone, Debug)]
-pub struct NewSession {
-    /// Its owner.
-    pub tenant: TenantId,
-    /// Its name. Refused if the tenant has, or had, a session of that name.
-    pub id: SessionId,
-    /// Agent, tools and options.
-    pub config: SessionConfig,
-    /// Now.
-    pub at: Timestamp,
 }
 
 /// See [`Command::BeginTurn`].
@@ -90,6 +86,8 @@ pub struct BeginTurn {
     pub segment: Segment,
     /// Its part of history so far: its input. Of a queued turn, what will be.
     pub messages: Vec<Message>,
+    /// Whether history begins anew with it; see [`crate::TurnRecord::begins_history`].
+    pub begins_history: bool,
     /// What else changes, all of it in the same tenant.
     pub writes: Vec<Write>,
     /// The caller's name for the command, if it has one.

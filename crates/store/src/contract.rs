@@ -6,6 +6,8 @@ mod blobs;
 mod chores;
 mod commands;
 pub(crate) mod fixture;
+mod forks;
+mod imports;
 mod keys;
 mod queue;
 mod reads;
@@ -14,6 +16,8 @@ mod records;
 mod recovery;
 mod retention;
 mod sessions;
+mod sharing;
+mod truncation;
 mod versus_model;
 
 use std::sync::Arc;
@@ -21,8 +25,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 pub use self::{
-    blobs::*, chores::*, commands::*, keys::*, queue::*, reads::*, recognition::*, records::*, recovery::*,
-    retention::*, sessions::*, versus_model::*,
+    blobs::*, chores::*, commands::*, forks::*, imports::*, keys::*, queue::*, reads::*, recognition::*, records::*,
+    recovery::*, retention::*, sessions::*, sharing::*, truncation::*, versus_model::*,
 };
 use crate::Store;
 
@@ -112,6 +116,33 @@ macro_rules! store_contract {
             a_running_turn_can_be_deleted
             pages_hold_under_inserts_and_deletes
             positions_are_not_given_twice
+            a_fork_has_the_turns_of_another
+            a_fork_goes_its_own_way
+            forks_can_be_forked
+            a_fork_may_have_all_turns_or_none
+            only_ended_turns_are_shared
+            forks_are_refused
+            forking_again_is_recognised
+            shared_turns_do_not_go_on
+            a_batch_may_fork_what_it_made
+            a_session_begins_with_turns
+            a_fork_brings_turns_along
+            turns_that_make_no_sense_are_not_brought
+            importing_again_is_recognised
+            messages_are_counted
+            the_last_turns_are_taken_away
+            a_turn_takes_the_place_of_the_last
+            a_session_may_keep_all_turns_or_none
+            truncating_again_is_recognised
+            a_truncation_that_came_too_late_is_refused
+            a_busy_session_is_not_truncated
+            records_stay_when_turns_are_taken_away
+            a_truncated_session_is_idle_since_then
+            a_shared_turn_outlives_its_session
+            truncation_takes_from_one_session_alone
+            sessions_let_go_in_any_order
+            the_log_of_a_shared_turn_is_shortened_once
+            readers_of_a_fork_notice_nothing
             commits_survive_a_restart
             running_turns_survive_a_restart
             claims_fence_the_former_owner

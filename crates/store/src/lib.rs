@@ -9,14 +9,15 @@ pub mod contract;
 mod error;
 mod record;
 mod secrets;
+mod session_command;
 #[cfg(feature = "test-support")]
 mod sim;
 mod sqlite;
 mod store;
 
 pub use command::{
-    Append, BeginTurn, Command, CommandKey, DeleteSession, EndTurn, Expect, NewSession, Put, Receipt, Refusal,
-    ReplaceLog, Rest, ResumeTurn, Start, Supersede, Write,
+    Append, BeginTurn, Command, CommandKey, DeleteSession, EndTurn, Expect, Put, Receipt, Refusal, ReplaceLog, Rest,
+    ResumeTurn, Start, Supersede, Write,
 };
 pub use error::StoreError;
 pub use record::{
@@ -24,6 +25,7 @@ pub use record::{
     TurnStatus, TurnSummary,
 };
 pub use secrets::{SecretBox, SecretError, SecretPlace};
+pub use session_command::{EndedTurn, NewSession, Shares, TruncateSession};
 #[cfg(feature = "test-support")]
 pub use sim::{Fault, Faults, SimStore};
 pub use sqlite::{Durability, OpenError, SqliteStore};

@@ -21,7 +21,7 @@ pub struct SessionRecord {
     pub version: u64,
     /// Agent, tools and options.
     pub config: SessionConfig,
-    /// Tokens used by all its turns, as of their last rest.
+    /// Tokens used by all the turns that it ran, as of their last rest; also by those that were taken away since.
     pub usage: Usage,
     /// When it was created.
     pub created_at: Timestamp,
@@ -30,7 +30,7 @@ pub struct SessionRecord {
     /// Its name for people.
     pub title: Option<String>,
     /// The turn that was started last: the one that runs or waits, if any does. One that was ended while it was queued
-    /// has not been started.
+    /// has not been started. When a session is created with turns, or truncated, it is the last that it has.
     pub last_turn: Option<TurnSummary>,
     /// How many turns are queued behind it.
     pub queued: u64,
@@ -80,12 +80,14 @@ pub struct SessionRow {
 pub struct TurnRecord {
     /// Its name.
     pub id: TurnId,
-    /// Its place within the session, from 1.
+    /// Its place within the session, from 1; the same in all sessions that share it.
     pub ordinal: u64,
     /// Where it stands.
     pub status: TurnStatus,
     /// Seq of the last event that is durable.
     pub head: u64,
+    /// Whether history begins anew with it: what the turns before it left is no part of history any more.
+    pub begins_history: bool,
     /// Its part of history as of its last rest; of a turn that has not rested yet, its input alone.
     pub messages: Vec<Message>,
     /// Tokens used, as of its last rest.
@@ -142,6 +144,10 @@ pub enum RecordKind {
     Document = 3,
     /// A stored agent.
     Agent = 4,
+    /// Somebody's standing word on a tool.
+    Permission = 5,
+    /// Something that a dialect keeps beside a session.
+    Note = 6,
 }
 
 impl RecordKind {
@@ -150,7 +156,8 @@ impl RecordKind {
     }
 
     pub(crate) fn from_number(number: u8) -> Option<Self> {
-        [Self::Form, Self::Artifact, Self::Document, Self::Agent].into_iter().find(|kind| kind.number() == number)
+        let all = [Self::Form, Self::Artifact, Self::Document, Self::Agent, Self::Permission, Self::Note];
+        all.into_iter().find(|kind| kind.number() == number)
     }
 }
 

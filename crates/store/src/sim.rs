@@ -5,6 +5,7 @@
 
 mod chores;
 mod faults;
+mod history;
 mod records;
 mod state;
 mod turns;
@@ -147,6 +148,10 @@ impl Store for SimStore {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
         self.read(|state| state.turns_below(tenant, session, below, limit))
+    }
+
+    fn message_count(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.read(|state| state.message_count(tenant, session))
     }
 
     fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<DueTurn>, StoreError>> {

@@ -11,6 +11,8 @@ mod chores;
 #[cfg(all(test, feature = "test-support"))]
 mod failure_tests;
 mod fault;
+#[cfg(all(test, feature = "test-support"))]
+mod history_tests;
 mod keys;
 mod live;
 mod log;
@@ -36,6 +38,7 @@ use self::{
     live::LiveTurns,
     open::Opened,
     readers::Readers,
+    rows::Place,
     writer::{Request, Writer},
 };
 use crate::{
@@ -63,6 +66,8 @@ pub enum Durability {
 /// What is deleted is overwritten, and closing clears away the copies that its tables held until then. SQLite itself may
 /// leave copies of rows that it moved from page to page: a file of 64 MiB or less is written anew when it is closed after
 /// deletions, a larger one keeps them until somebody runs `VACUUM`.
+///
+/// A turn that several sessions share is kept once; each of the others has a row of a few bytes for it.
 ///
 /// Files and directories that it makes are for its user alone; those that were there keep their mode, and the
 /// write-ahead log has the mode of the database.
@@ -121,16 +126,16 @@ impl SqliteStore {
         &self,
         tenant: &TenantId,
         session: &SessionId,
-        read: impl FnOnce(&Connection, &TenantId, &SessionId) -> Result<Vec<TurnRecord>, StoreError> + Send + 'static,
+        read: impl FnOnce(&Connection, &Place) -> Result<Vec<TurnRecord>, StoreError> + Send + 'static,
     ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
         let (tenant, session, live) = (tenant.clone(), session.clone(), Arc::clone(&self.live));
         let read = self.readers.read(move |connection| {
             // The turn that was started last is the only one that can run. Memory first, then the rows: see `live.rs`.
-            let last = rows::session(connection, &tenant, &session)?.and_then(|session| session.last_turn);
-            let head = last.and_then(|turn| Some((live.head(&turn.id)?, turn.id)));
-            let mut turns = read(connection, &tenant, &session)?;
+            let Some(place) = rows::place(connection, &tenant, &session)? else { return Ok(Vec::new()) };
+            let head = place.last.as_ref().and_then(|turn| Some((live.head(turn)?, turn)));
+            let mut turns = read(connection, &place)?;
             if let Some((head, id)) = head {
-                turns.iter_mut().filter(|turn| turn.id == id).for_each(|turn| turn.head = turn.head.max(head));
+                turns.iter_mut().filter(|turn| turn.id == *id).for_each(|turn| turn.head = turn.head.max(head));
             }
             Ok(turns)
         });
@@ -200,9 +205,7 @@ impl Store for SqliteStore {
     }
 
     fn turns(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
-        let read =
-            |connection: &Connection, tenant: &TenantId, session: &SessionId| rows::turns(connection, tenant, session);
-        self.read_turns(tenant, session, read)
+        self.read_turns(tenant, session, rows::turns)
     }
 
     fn turns_below(
@@ -212,10 +215,13 @@ impl Store for SqliteStore {
         below: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
-        let read = move |connection: &Connection, tenant: &TenantId, session: &SessionId| {
-            rows::turns_below(connection, tenant, session, below, limit)
-        };
+        let read = move |connection: &Connection, place: &Place| rows::turns_below(connection, place, below, limit);
         self.read_turns(tenant, session, read)
+    }
+
+    fn message_count(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let (tenant, session) = (tenant.clone(), session.clone());
+        self.readers.read(move |connection| rows::message_count(connection, &tenant, &session)).boxed()
     }
 
     fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<DueTurn>, StoreError>> {

@@ -33,6 +33,10 @@ use crate::{
 /// that was closed in order, as far as the store says; only its name, and the keys of its commands until they are
 /// forgotten, remain.
 ///
+/// **Sharing.** Sessions of a tenant may have turns in common, all of which have ended. A turn that a session lets go of,
+/// by deletion or truncation, is gone from its reads at once, and stays as it is for the others. Once none has it, it is
+/// deleted, and its content is gone as that of a deleted session is.
+///
 /// Dropping a future may leave a commit to happen all the same; dropping a read has no effect.
 pub trait Store: Send + Sync + 'static {
     /// Keeps a batch in one transaction. Commands are judged one after the other, in order, each seeing those before
@@ -81,6 +85,11 @@ pub trait Store: Send + Sync + 'static {
         below: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>>;
+
+    /// How many messages the session's turns have, as of their last rest, those that it shares included; those before the
+    /// last turn that began history anew are not counted. Zero if there is no such session. Does not read the messages
+    /// themselves.
+    fn message_count(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<u64, StoreError>>;
 
     /// The waiting turns of all tenants that go on by themselves, those that come first before the others; `limit` at
     /// most. Also those whose time has not come.

@@ -1,7 +1,7 @@
 //! The tool trait, the set of tools that a server has, and the built-in tools.
 //!
-//! [`Tool`] is what the engine calls. [`ToolSet`] finds a tool by name and says, in words for a model, what is wrong
-//! with an input. [`SchemaCheck`] compiles schemas that come from outside within bounds. The built-in tools here have
+//! [`Tool`] is what the engine calls, with a [`Reporter`] for what a call has to tell or ask while it runs. [`ToolSet`]
+//! finds a tool by name and says, in words for a model, what is wrong with an input. [`SchemaCheck`] compiles schemas that come from outside within bounds. The built-in tools here have
 //! no effect on anything but the conversation: [`Clock`] and [`Calculator`] run, the others ([`FormTool`], [`WaitTool`],
 //! [`ArtifactTool`]) say what the engine is to do, and their inputs are read here ([`FormRequest`], [`WaitRequest`],
 //! [`ArtifactInput`]; [`InputStream`] while a model still writes one).
@@ -14,6 +14,7 @@ mod form;
 mod form_answer;
 mod input;
 mod input_stream;
+mod report;
 mod schema;
 mod schema_walk;
 mod tool;
@@ -29,9 +30,10 @@ pub use clock::Clock;
 pub use form::{FormRequest, FormTool, approval_schema};
 pub use form_answer::{answer_from_text, check_answer};
 pub use input_stream::{InputStream, NotAnObject, Piece};
+pub use report::{Question, Reply, Report, Reporter};
 pub use schema::{Schema, SchemaCheck, SchemaError};
-pub use tool::{Tool, ToolContext, ToolFailure, ToolKind, ToolOutput};
-pub use tool_set::{ToolSet, ToolSetError, is_tool_name};
+pub use tool::{Origin, Tool, ToolContext, ToolFailure, ToolKind, ToolOutput};
+pub use tool_set::{ServerTools, ToolSet, ToolSetError, is_tool_name};
 pub use wait::{Pause, WaitRequest, WaitTool};
 
 /// The tools that every server has.

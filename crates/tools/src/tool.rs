@@ -2,8 +2,10 @@
 
 use std::{fmt, time::Duration};
 
-use everturn_core::{Content, EffectClass, EffectId, Json, SessionId, TenantId, ToolSpec, TurnId};
+use everturn_core::{CallId, Content, EffectClass, EffectId, Json, SessionId, TenantId, ToolSpec, TurnId};
 use futures_util::future::BoxFuture;
+
+use crate::Reporter;
 
 /// On whose behalf a tool runs.
 #[derive(Clone, Debug)]
@@ -14,8 +16,12 @@ pub struct ToolContext {
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
+    /// The call.
+    pub call: CallId,
     /// The same on every attempt at this effect.
     pub effect_id: EffectId,
+    /// Takes what the call tells and asks while it runs.
+    pub reporter: Reporter,
 }
 
 /// What a tool gives back to the model.
@@ -23,12 +29,14 @@ pub struct ToolContext {
 pub struct ToolOutput {
     /// The result.
     pub content: Content,
+    /// Whether it says that the call failed. The model is told; the turn goes on.
+    pub is_error: bool,
 }
 
 impl ToolOutput {
     /// A textual result.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: Content::Text(text.into()) }
+        Self { content: Content::Text(text.into()), is_error: false }
     }
 }
 
@@ -51,6 +59,15 @@ pub enum ToolKind {
     Artifact,
 }
 
+/// Where a tool comes from that is not part of this server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin<'a> {
+    /// The tool server, by its configured name.
+    pub server: &'a str,
+    /// What that server calls the tool.
+    pub tool: &'a str,
+}
+
 /// A tool that the server runs.
 pub trait Tool: Send + Sync + fmt::Debug + 'static {
     /// What models and clients see of it.
@@ -64,12 +81,17 @@ pub trait Tool: Send + Sync + fmt::Debug + 'static {
         false
     }
 
+    /// The tool server that it comes from, if it does.
+    fn origin(&self) -> Option<Origin<'_>> {
+        None
+    }
+
     /// How a call is resolved.
     fn kind(&self) -> ToolKind {
         ToolKind::Runs
     }
 
-    /// How long one call may take.
+    /// How long one call may take. Time in which it waits for a person does not count.
     fn timeout(&self) -> Duration {
         Duration::from_secs(60)
     }

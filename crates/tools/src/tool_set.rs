@@ -1,21 +1,48 @@
 //! The tools of a server, by name.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use everturn_core::Json;
+use tokio::sync::watch;
 
 use crate::{Schema, SchemaCheck, SchemaError, Tool};
 
 /// Tools with their compiled schemas. Names are unique.
+///
+/// Some are there from the start; those of tool servers come and go while the server runs.
 #[derive(Debug, Default)]
 pub struct ToolSet {
+    current: RwLock<Current>,
+    /// Changes whenever a tool server has said how it is.
+    news: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Current {
     tools: BTreeMap<String, Entry>,
+    servers: BTreeMap<String, ServerTools>,
 }
 
 #[derive(Debug)]
 struct Entry {
     tool: Arc<dyn Tool>,
     schema: Schema,
+}
+
+/// What is known of a tool server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerTools {
+    /// Why its tools cannot be used now, if so. Those that were known before are still listed.
+    pub trouble: Option<String>,
+    /// Whether that is because it is being started.
+    pub starts: bool,
+    /// Rises whenever its list of tools changes.
+    pub revision: u64,
+    /// The names of its tools here.
+    pub tools: Vec<String>,
 }
 
 /// Why tools do not make a set.
@@ -53,42 +80,167 @@ pub fn is_tool_name(name: &str) -> bool {
 impl ToolSet {
     /// A set of these tools.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolSetError> {
-        let mut set = Self::default();
-        for tool in tools {
-            let name = tool.spec().name.clone();
-            if !is_tool_name(&name) {
-                return Err(ToolSetError::Name { name });
-            }
-            let schema = SchemaCheck::default()
-                .compile(&tool.spec().input_schema)
-                .map_err(|error| ToolSetError::Schema { name: name.clone(), error })?;
-            if set.tools.insert(name.clone(), Entry { tool, schema }).is_some() {
-                return Err(ToolSetError::Duplicate { name });
+        let mut current = Current::default();
+        tools.into_iter().try_for_each(|tool| current.add(Entry::of(tool)?))?;
+        Ok(Self { current: RwLock::new(current), news: watch::Sender::default() })
+    }
+
+    /// Says that a tool server is being started.
+    pub fn start_server(&self, server: &str) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let known = current.servers.entry(server.to_owned()).or_default();
+        known.trouble = Some("it is being started".to_owned());
+        known.starts = true;
+        drop(current);
+        self.news.send_replace(());
+    }
+
+    /// Waits until none of these tool servers is being started for the first time. Who calls this bounds the time.
+    pub async fn started(&self, servers: &[&str]) {
+        let mut news = self.news.subscribe();
+        let starts = |known: &ServerTools| known.starts && known.revision == 0;
+        let all =
+            || self.read(|current| !servers.iter().any(|server| current.servers.get(*server).is_some_and(starts)));
+        while !all() && news.changed().await.is_ok() {}
+    }
+
+    /// Says how a tool server is: with these tools, all of them, or why it has none to use now. Until this was said for the
+    /// first time, nothing is known of the server. A tool that cannot be taken is left out; the others are there.
+    pub fn set_server(&self, server: &str, tools: Result<Vec<Arc<dyn Tool>>, String>) -> Vec<ToolSetError> {
+        // Before the lock: to compile schemas takes a while, and everybody looks at the set.
+        let tools = tools.map(|tools| tools.into_iter().map(Entry::of).collect::<Vec<_>>());
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = current.servers.remove(server).unwrap_or_default();
+        let mut refused = Vec::new();
+        known.starts = false;
+        match tools {
+            Err(trouble) => known.trouble = Some(trouble),
+            Ok(tools) => {
+                known.trouble = None;
+                for name in std::mem::take(&mut known.tools) {
+                    current.tools.remove(&name);
+                }
+                known.revision += 1;
+                for entry in tools {
+                    let name = entry.as_ref().map(|entry| entry.tool.spec().name.clone()).unwrap_or_default();
+                    match entry.and_then(|entry| current.add(entry)) {
+                        Ok(()) => known.tools.push(name),
+                        Err(error) => refused.push(error),
+                    }
+                }
             }
         }
-        Ok(set)
+        current.servers.insert(server.to_owned(), known);
+        drop(current);
+        self.news.send_replace(());
+        refused
+    }
+
+    /// What is the matter with the tool server that a missing tool of this name would come from, if that server has not told
+    /// its tools yet. `None` if the tool is there, or will not come.
+    pub fn awaited(&self, name: &str) -> Option<String> {
+        self.read(|current| {
+            let is_its = |server: &str| name.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"));
+            let mut untold = current.servers.iter().filter(|(_, known)| known.revision == 0);
+            let (_, known) = untold.find(|(server, _)| is_its(server)).filter(|_| !current.tools.contains_key(name))?;
+            Some(known.trouble.clone().unwrap_or_default())
+        })
+    }
+
+    /// Waits until a tool is there that is [`Self::awaited`], or will not come. Who calls this bounds the time.
+    pub async fn arrival(&self, name: &str) {
+        let mut news = self.news.subscribe();
+        while self.awaited(name).is_some() && news.changed().await.is_ok() {}
+    }
+
+    /// What is known of each tool server.
+    pub fn servers(&self) -> BTreeMap<String, ServerTools> {
+        self.read(|current| current.servers.clone())
     }
 
     /// The tool of this name.
-    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.get(name).map(|entry| &entry.tool)
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.read(|current| current.tools.get(name).map(|entry| Arc::clone(&entry.tool)))
     }
 
     /// All tools, ordered by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
-        self.tools.values().map(|entry| &entry.tool)
+    pub fn all(&self) -> Vec<Arc<dyn Tool>> {
+        self.read(|current| current.tools.values().map(|entry| Arc::clone(&entry.tool)).collect())
     }
 
     /// All names, in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.tools.keys().map(String::as_str)
+    pub fn names(&self) -> Vec<String> {
+        self.read(|current| current.tools.keys().cloned().collect())
+    }
+
+    /// The tools that these patterns name, in their order, each once. A pattern is a tool's name, or `server/tool` or
+    /// `server/*` for tools of a server.
+    pub fn named(&self, patterns: &[String]) -> Vec<Arc<dyn Tool>> {
+        self.read(|current| {
+            let mut found: Vec<Arc<dyn Tool>> = Vec::new();
+            for pattern in patterns {
+                let new = |tool: &Arc<dyn Tool>, found: &[Arc<dyn Tool>]| {
+                    names(pattern, tool.as_ref()) && !found.iter().any(|other| other.spec().name == tool.spec().name)
+                };
+                match current.tools.get(pattern) {
+                    Some(entry) if new(&entry.tool, &found) => found.push(Arc::clone(&entry.tool)),
+                    Some(_) => {}
+                    None if !pattern.contains('/') => {}
+                    None => {
+                        for entry in current.tools.values() {
+                            if new(&entry.tool, &found) {
+                                found.push(Arc::clone(&entry.tool));
+                            }
+                        }
+                    }
+                }
+            }
+            found
+        })
     }
 
     /// Whether the input fits the tool of this name. The message is for the model that made the call.
     pub fn validate(&self, name: &str, input: &Json) -> Result<(), String> {
-        match self.tools.get(name) {
+        self.read(|current| match current.tools.get(name) {
             Some(entry) => entry.schema.validate(input),
             None => Err(format!("there is no tool called {name:?}")),
+        })
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&Current) -> T) -> T {
+        look(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Whether a pattern, see [`ToolSet::named`], names a tool.
+fn names(pattern: &str, tool: &dyn Tool) -> bool {
+    match (pattern.split_once('/'), tool.origin()) {
+        (Some((server, name)), Some(origin)) => server == origin.server && (name == "*" || name == origin.tool),
+        (Some(_), None) => false,
+        (None, _) => pattern == tool.spec().name,
+    }
+}
+
+impl Entry {
+    fn of(tool: Arc<dyn Tool>) -> Result<Self, ToolSetError> {
+        let name = tool.spec().name.clone();
+        if !is_tool_name(&name) {
+            return Err(ToolSetError::Name { name });
         }
+        let schema = SchemaCheck::default()
+            .compile(&tool.spec().input_schema)
+            .map_err(|error| ToolSetError::Schema { name, error })?;
+        Ok(Self { tool, schema })
+    }
+}
+
+impl Current {
+    fn add(&mut self, entry: Entry) -> Result<(), ToolSetError> {
+        let name = entry.tool.spec().name.clone();
+        if self.tools.contains_key(&name) {
+            return Err(ToolSetError::Duplicate { name });
+        }
+        self.tools.insert(name, entry);
+        Ok(())
     }
 }

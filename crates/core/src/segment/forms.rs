@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{CorruptSegment, Kind, RawEvent, SegmentBuilder};
 use crate::{
-    Answer, ArtifactDelta, CallId, CallRoute, Content, EffectClass, EffectId, Event, Timestamp, ToolUse, Usage,
+    Answer, ArtifactDelta, CallId, CallRoute, Content, EffectClass, EffectId, Event, FormId, Json, Timestamp, ToolUse,
+    Usage,
 };
 
 impl RawEvent<'_> {
@@ -49,6 +50,14 @@ impl RawEvent<'_> {
                 Event::TimerSet { call_id, from, wake_at }
             }
             Kind::FORM_OPENED => Event::FormOpened(self.json()?),
+            Kind::FORM_CLOSED => {
+                let FormClosedForm { form_id, call_id, answer } = self.json()?;
+                Event::FormClosed { form_id, call_id, answer }
+            }
+            Kind::NOTIFIED => {
+                let NotifiedForm { call_id, method, params } = self.json()?;
+                Event::Notified { call_id, method, params }
+            }
             Kind::ARTIFACT_STARTED => Event::ArtifactStarted(self.json()?),
             Kind::ARTIFACT_DELTA => Event::ArtifactDelta(self.json()?),
             Kind::ARTIFACT_FINISHED => Event::ArtifactFinished(self.json()?),
@@ -98,6 +107,14 @@ impl SegmentBuilder {
                 self.push_json(Kind::TIMER_SET, at, &form);
             }
             Event::FormOpened(form) => self.push_json(Kind::FORM_OPENED, at, form),
+            Event::FormClosed { form_id, call_id, answer } => {
+                let answer = answer.as_ref();
+                self.push_json(Kind::FORM_CLOSED, at, &FormClosedForm { form_id, call_id, answer });
+            }
+            Event::Notified { call_id, method, params } => {
+                let call_id = call_id.as_ref();
+                self.push_json(Kind::NOTIFIED, at, &NotifiedForm { call_id, method, params });
+            }
             Event::ArtifactStarted(form) => self.push_json(Kind::ARTIFACT_STARTED, at, form),
             Event::ArtifactDelta(form) => self.push_json::<ArtifactDelta>(Kind::ARTIFACT_DELTA, at, form),
             Event::ArtifactFinished(form) => self.push_json(Kind::ARTIFACT_FINISHED, at, form),
@@ -160,6 +177,27 @@ struct TimerSetForm<I = CallId> {
     call_id: I,
     from: Timestamp,
     wake_at: Timestamp,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FormClosedForm<F = FormId, I = CallId, J = Json> {
+    form_id: F,
+    call_id: I,
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    answer: Option<J>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct NotifiedForm<I = CallId, S = String, J = Json> {
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    call_id: Option<I>,
+    method: S,
+    params: J,
+}
+
+// The default of an option asks for one of what is in it, which there need not be.
+fn none<T>() -> Option<T> {
+    None
 }
 
 #[derive(Serialize, Deserialize)]

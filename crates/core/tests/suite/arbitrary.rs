@@ -123,10 +123,11 @@ fn form_kind() -> impl Strategy<Value = FormKind> {
 }
 
 fn form() -> impl Strategy<Value = FormOpened> {
-    (call_id(), form_kind(), ".{0,8}", option::of(".{0,8}"), json(), option::of(timestamp())).prop_map(
-        |(call_id, kind, title, description, schema, expires_at)| {
+    let texts = (".{0,8}", option::of(".{0,8}"));
+    (call_id(), form_kind(), texts, json(), option::of(tool_use()), option::of(timestamp())).prop_map(
+        |(call_id, kind, (title, description), schema, asks_for, expires_at)| {
             let form_id = FormId::of_call(&call_id);
-            FormOpened { form_id, call_id, kind, title, description, schema, expires_at }
+            FormOpened { form_id, call_id, kind, title, description, schema, asks_for, expires_at }
         },
     )
 }
@@ -162,6 +163,16 @@ fn beside() -> impl Strategy<Value = Event> {
             text
         })),
         artifact().prop_map(Event::ArtifactFinished),
+        (call_id(), 1..9_u32, option::of(json())).prop_map(|(call_id, number, answer)| Event::FormClosed {
+            form_id: FormId::of_question(&call_id, number),
+            call_id,
+            answer
+        }),
+        (option::of(call_id()), "[a-z/]{1,12}", json()).prop_map(|(call_id, method, params)| Event::Notified {
+            call_id,
+            method,
+            params
+        }),
     ]
 }
 
@@ -179,10 +190,10 @@ fn end() -> impl Strategy<Value = Event> {
 
 /// An event of any kind, unknown ones included.
 pub(super) fn event() -> impl Strategy<Value = Event> {
-    let started = ("[a-z]{1,6}", any::<bool>(), vec(message(), 0..3));
+    let started = ("[a-z]{1,6}", any::<bool>(), vec(message(), 0..3), any::<bool>(), option::of("[a-z]{1,6}"), usage());
     prop_oneof![
-        started.prop_map(|(agent, opens_session, input)| {
-            Event::TurnStarted(TurnStarted { agent, opens_session, input })
+        started.prop_map(|(agent, opens_session, input, begins_history, request, used_before)| {
+            Event::TurnStarted(TurnStarted { agent, opens_session, input, begins_history, request, used_before })
         }),
         (1..50_u32, "[a-z/]{1,8}").prop_map(|(step, model)| Event::StepStarted { step, model }),
         ".{0,20}".prop_map(Event::TextDelta),

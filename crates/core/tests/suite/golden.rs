@@ -60,7 +60,14 @@ fn steps() {
     let content = Content::Blocks(blocks);
     check(
         &[
-            Event::TurnStarted(TurnStarted { agent: "demo".into(), opens_session: true, input }),
+            Event::TurnStarted(TurnStarted {
+                agent: "demo".into(),
+                opens_session: true,
+                input,
+                begins_history: true,
+                request: Some("r1".into()),
+                used_before: Usage { input: 7, output: 8 },
+            }),
             Event::StepStarted { step: 1, model: "p/m".into() },
             Event::ToolCalled { call: used, route: CallRoute::Refused { reason: "no".into() } },
             Event::StepFinished(StepFinished { content, finish: Finish::ToolUse, usage, deltas_dropped: false }),
@@ -77,7 +84,7 @@ fn steps() {
         &[
             (
                 1,
-                r#"{"agent":"demo","opens_session":true,"input":[{"user":{"content":{"text":"hi"}}},{"system":{"content":"be brief"}}]}"#,
+                r#"{"agent":"demo","opens_session":true,"input":[{"user":{"content":{"text":"hi"}}},{"system":{"content":"be brief"}}],"begins_history":true,"request":"r1","used_before":{"input":7,"output":8}}"#,
             ),
             (2, r#"{"step":1,"model":"p/m"}"#),
             (5, r#"{"call":{"id":"c1","name":"look","input":{"a": 1}},"route":{"refused":{"reason":"no"}}}"#),
@@ -103,6 +110,7 @@ fn tools_forms_and_timers() {
         title: "Allow?".into(),
         description: None,
         schema: Json::parse(r#"{"type":"object"}"#).unwrap(),
+        asks_for: Some(ToolUse { id: call("c2"), name: "t".into(), input: Json::empty_object() }),
         expires_at: Some(Timestamp(99)),
     };
     let yes = Json::parse(r#"{"yes":true}"#).unwrap();
@@ -148,7 +156,7 @@ fn tools_forms_and_timers() {
             (15, r#"{"call_id":"c3","from":5,"wake_at":9}"#),
             (
                 16,
-                r#"{"form_id":"form_1","call_id":"c2","kind":"approval","title":"Allow?","schema":{"type":"object"},"expires_at":99}"#,
+                r#"{"form_id":"form_1","call_id":"c2","kind":"approval","title":"Allow?","schema":{"type":"object"},"asks_for":{"id":"c2","name":"t","input":{}},"expires_at":99}"#,
             ),
             (
                 11,
@@ -166,6 +174,7 @@ fn tools_forms_and_timers() {
 #[test]
 fn artifacts_ends_and_what_was_dropped() {
     let id: ArtifactId = "art_1".parse().unwrap();
+    let yes = Json::parse(r#"{"yes":true}"#).unwrap();
     let artifact = ArtifactRef { id: id.clone(), version: 2, title: "T".into(), content_type: "text/markdown".into() };
     let usage = Usage { input: 3, output: 1 };
     let failed = Outcome::Failed { code: FailureCode::StepLimit, message: "m".into(), retryable: false };
@@ -181,6 +190,14 @@ fn artifacts_ends_and_what_was_dropped() {
             Event::ArtifactDelta(ArtifactDelta { id, index: 0, text: "é\n".into() }),
             Event::ArtifactFinished(artifact),
             Event::Dropped { count: 3 },
+            Event::FormClosed { form_id: "form_1.2".parse().unwrap(), call_id: call("c1"), answer: Some(yes) },
+            Event::FormClosed { form_id: "form_1.2".parse().unwrap(), call_id: call("c1"), answer: None },
+            Event::Notified {
+                call_id: Some(call("c1")),
+                method: "notifications/progress".into(),
+                params: Json::empty_object(),
+            },
+            Event::Notified { call_id: None, method: "m".into(), params: Json::empty_object() },
             Event::TurnEnded(TurnEnded { outcome: Outcome::Completed, usage, response, artifacts }),
             Event::TurnEnded(TurnEnded { usage, ..TurnState::default().ended(failed) }),
             Event::Unknown { kind: 99, payload: Bytes::from_static(b"of a later version") },
@@ -190,6 +207,10 @@ fn artifacts_ends_and_what_was_dropped() {
             (18, r#"{"id":"art_1","index":0,"text":"é\n"}"#),
             (19, r#"{"id":"art_1","version":2,"title":"T","content_type":"text/markdown"}"#),
             (20, r#"{"count":3}"#),
+            (21, r#"{"form_id":"form_1.2","call_id":"c1","answer":{"yes":true}}"#),
+            (21, r#"{"form_id":"form_1.2","call_id":"c1"}"#),
+            (22, r#"{"call_id":"c1","method":"notifications/progress","params":{}}"#),
+            (22, r#"{"method":"m","params":{}}"#),
             (
                 14,
                 r#"{"outcome":"completed","usage":{"input":3,"output":1},"response":"done","artifacts":[{"id":"art_1","version":2,"title":"T","content_type":"text/markdown"}]}"#,

@@ -63,7 +63,12 @@ impl World {
     /// Runs the turn until it has ended, or gives up.
     pub(super) fn run(&mut self) {
         let input = vec![Message::user("go")];
-        self.push(Event::TurnStarted(TurnStarted { agent: "a".into(), opens_session: true, input }));
+        self.push(Event::TurnStarted(TurnStarted {
+            agent: "a".into(),
+            opens_session: true,
+            input,
+            ..TurnStarted::default()
+        }));
         for _ in 0..300 {
             match next(&self.state, MAX_STEPS) {
                 Next::Rest => match self.state.phase.clone() {
@@ -239,6 +244,7 @@ impl World {
                 title: "?".into(),
                 description: None,
                 schema: Json::empty_object(),
+                asks_for: None,
                 expires_at: expires.then_some(Timestamp(self.now + 3)),
             }));
             if self.crashes() {

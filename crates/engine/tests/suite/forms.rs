@@ -162,7 +162,8 @@ async fn a_message_in_plain_words_answers_the_form_that_is_open() {
 #[tokio::test]
 async fn a_form_that_nobody_answers_expires_and_the_turn_goes_on() {
     let setup = asks(&[("request_form", WHERE), ("pay", "{}")])
-        .settings(|settings| settings.form_expiry = Some(Duration::from_millis(5)));
+        .settings(|settings| settings.form_expiry = Some(Duration::from_millis(5)))
+        .settings(|settings| settings.approval_expiry = Some(Duration::from_millis(5)));
     let world = World::start(setup).await;
     let started = world.begin("go").await;
     expect![[r#"
@@ -211,6 +212,12 @@ async fn a_form_without_expiry_stays_open() {
     let setup = asks(&[("request_form", WHERE)]).settings(|settings| settings.form_expiry = None);
     let world = waiting(setup).await;
     assert_eq!(world.all_forms().await.remove(0).opened.expires_at, None);
+    // People may take their time to allow something, however soon forms expire.
+    let expiry = Some(Duration::from_secs(60));
+    let setup = asks(&[("pay", "{}"), ("request_form", WHERE)]).settings(|settings| settings.form_expiry = expiry);
+    let world = waiting(setup).await;
+    let expires: Vec<_> = world.all_forms().await.iter().map(|form| form.opened.expires_at.is_some()).collect();
+    assert_eq!(expires, [false, true]);
 }
 
 #[tokio::test(start_paused = true)]

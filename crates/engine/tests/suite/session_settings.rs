@@ -54,7 +54,8 @@ fn check(update: &SessionUpdate, expect: Expect) {
 #[track_caller]
 fn check_for(agent: &Agent, update: &SessionUpdate, expect: Expect) {
     let before = before();
-    let text = match update.apply(agent, &before, |name, value| Ok(format!("sealed {name} of {} bytes", value.len()))) {
+    let seal = |name: &str, value: &str| Ok(format!("sealed {name} of {} bytes", value.len()));
+    let text = match update.apply(agent, &tool_set(Vec::new()), &before, seal) {
         Err(error) => format!("refused: {error}"),
         Ok(config) => {
             let tools: Vec<_> =

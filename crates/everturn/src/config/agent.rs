@@ -19,6 +19,8 @@ use super::{
 pub(super) struct Surroundings<'s> {
     pub(super) providers: &'s BTreeMap<String, Option<Provider>>,
     pub(super) tools: &'s BTreeSet<String>,
+    /// The names of the MCP servers.
+    pub(super) servers: &'s BTreeSet<String>,
 }
 
 /// The agent, as far as it holds up.
@@ -40,7 +42,7 @@ pub(super) fn check(report: &mut Report<'_>, around: &Surroundings<'_>, agent: f
     let tools = tools(report, around, &agent.tools);
     let internal_tools = self::tools(report, around, &agent.internal_tools);
     for tool in &agent.trusted {
-        if !tools.contains(tool.get_ref()) {
+        if !tools.iter().any(|known| covers(known, tool.get_ref())) {
             let message = format!("the trusted tool `{}` is not one of the agent's tools", tool.get_ref());
             let hint = match suggest::nearest(tool.get_ref(), tools.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
@@ -50,7 +52,7 @@ pub(super) fn check(report: &mut Report<'_>, around: &Surroundings<'_>, agent: f
         }
     }
     for tool in &agent.internal_tools {
-        if tools.contains(tool.get_ref()) {
+        if tools.iter().any(|known| covers(known, tool.get_ref()) || covers(tool.get_ref(), known)) {
             let message = format!("the tool `{}` is in `tools` and in `internal_tools`", tool.get_ref());
             report.add(Some(tool.span()), message, "clients see it, or they do not: keep one".to_owned());
         }
@@ -120,14 +122,42 @@ fn tools(report: &mut Report<'_>, around: &Surroundings<'_>, names: &[Text]) -> 
             report.add(Some(name.span()), format!("the tool `{}` is listed twice", name.get_ref()), None);
             continue;
         }
-        if !around.tools.contains(name.get_ref()) {
-            let hint = suggest::did_you_mean(name.get_ref(), "tools", around.tools.iter().map(String::as_str));
+        if let Some((server, tool)) = name.get_ref().split_once('/') {
+            of_server(report, around, name, server, tool);
+        } else if !around.tools.contains(name.get_ref()) {
+            let hint = match name.get_ref().split_once("__") {
+                Some((server, tool)) if around.servers.contains(server) => {
+                    format!("a tool of an MCP server is written `{server}/{tool}` here")
+                }
+                _ => suggest::did_you_mean(name.get_ref(), "tools", around.tools.iter().map(String::as_str)),
+            };
             report.add(Some(name.span()), format!("there is no tool `{}`", name.get_ref()), hint);
         }
         // An unknown one is kept, so that it is not told a second time as a trusted tool that is no tool.
         tools.push(name.get_ref().clone());
     }
     tools
+}
+
+/// A tool of an MCP server, or all of them. Which ones there are is known only when it runs.
+fn of_server(report: &mut Report<'_>, around: &Surroundings<'_>, name: &Text, server: &str, tool: &str) {
+    if !around.servers.contains(server) {
+        let hint = match suggest::nearest(server, around.servers.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}/{tool}`?"),
+            None => format!("add a table [mcp.{server}] with its command or url"),
+        };
+        report.add(Some(name.span()), format!("there is no MCP server `{server}` for `{}`", name.get_ref()), hint);
+    }
+    if tool.is_empty() || (tool != "*" && tool.contains('*')) {
+        let hint = format!("write `{server}/*` for all of its tools, or `{server}/name` for one");
+        report.add(Some(name.span()), format!("`{}` names no tool", name.get_ref()), hint);
+    }
+}
+
+/// Whether the first names all that the second does.
+fn covers(pattern: &str, name: &str) -> bool {
+    pattern == name
+        || matches!((pattern.strip_suffix("/*"), name.split_once('/')), (Some(all), Some((server, _))) if all == server)
 }
 
 /// `{{name}}` in the instructions must not name a secret, and a slip in a name would go unnoticed for long. Other text in

@@ -16,7 +16,8 @@ use super::{
     choice::choose,
     duration as human_duration,
     file::{File, Text},
-    keys,
+    goose::Goose,
+    keys, mcp,
     problem::Report,
     provider, retention,
     settings::{Config, Durability, Provider, Source, StoreLocation},
@@ -78,6 +79,9 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         let checked = provider::check(report, environment, &name, provider);
         providers.insert(name.into_inner(), checked);
     }
+    let servers: BTreeSet<String> = file.mcp.keys().map(|name| name.get_ref().clone()).collect();
+    let mcp =
+        file.mcp.into_iter().filter_map(|(name, server)| mcp::check(report, environment, &name, server)).collect();
     let mut agents = Vec::with_capacity(file.agents.len());
     let mut names = BTreeSet::new();
     if own_agents && file.agents.is_empty() {
@@ -88,10 +92,11 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
             let message = format!("there are two agents `{}`", agent.name.get_ref());
             report.add(Some(agent.name.span()), message, None);
         }
-        agents.extend(agent::check(report, &Surroundings { providers: &providers, tools }, agent));
+        agents.extend(agent::check(report, &Surroundings { providers: &providers, tools, servers: &servers }, agent));
     }
     let limits = Limits::check(report, &file.limits);
     let retention = retention::check(report, &file.retention);
+    let goose = Goose::check(report, &file.recipes, &file.goose);
 
     let mut providers: BTreeMap<_, _> = providers.into_iter().filter_map(|(name, it)| Some((name, it?))).collect();
     if !own_agents {
@@ -107,8 +112,10 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         keys,
         providers,
         agents,
+        mcp,
         limits,
         retention,
+        goose,
     })
 }
 

@@ -24,9 +24,15 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) agents: Vec<Agent>,
     #[serde(default)]
+    pub(super) mcp: BTreeMap<Text, McpServer>,
+    #[serde(default)]
     pub(super) limits: Limits,
     #[serde(default)]
     pub(super) retention: Retention,
+    #[serde(default)]
+    pub(super) recipes: Recipes,
+    #[serde(default)]
+    pub(super) goose: Goose,
 }
 
 impl File {
@@ -52,6 +58,25 @@ pub(super) struct Provider {
     pub(super) api_key: Option<Text>,
     pub(super) context_window: Option<Number>,
     pub(super) thinking_budget: Option<Number>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct McpServer {
+    pub(super) command: Option<Spanned<Vec<Text>>>,
+    #[serde(default)]
+    pub(super) env: BTreeMap<Text, Text>,
+    pub(super) cwd: Option<Text>,
+    pub(super) url: Option<Text>,
+    #[serde(default)]
+    pub(super) headers: BTreeMap<Text, Text>,
+    pub(super) timeout: Option<Text>,
+    pub(super) start_timeout: Option<Text>,
+    pub(super) output_cap: Option<Number>,
+    pub(super) max_message: Option<Number>,
+    #[serde(default)]
+    pub(super) effects: BTreeMap<Text, Text>,
+    pub(super) enabled: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -120,10 +145,25 @@ pub(super) struct Limits {
     pub(super) heartbeat: Option<Text>,
     pub(super) session_queue: Option<Number>,
     pub(super) form_expiry: Option<Text>,
+    pub(super) approval_expiry: Option<Text>,
+    pub(super) question_expiry: Option<Text>,
     pub(super) pause_max: Option<Text>,
     pub(super) artifact_bytes: Option<Number>,
     pub(super) document_bytes: Option<Number>,
     pub(super) document_context_bytes: Option<Number>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Recipes {
+    pub(super) dir: Option<Text>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Goose {
+    pub(super) ping: Option<Text>,
+    pub(super) snapshot: Option<Text>,
 }
 
 #[derive(Default, Deserialize)]

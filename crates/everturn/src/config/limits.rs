@@ -39,6 +39,10 @@ pub struct Limits {
     pub session_queue: usize,
     /// How long people have to answer a form; `None` for ever.
     pub form_expiry: Option<Duration>,
+    /// How long people have to say whether a tool may run; `None` for ever.
+    pub approval_expiry: Option<Duration>,
+    /// How long people have to answer what a tool asks while it runs.
+    pub question_expiry: Duration,
     /// Longest pause that a provider may ask a turn for.
     pub pause_max: Duration,
     /// Largest content of an artifact, in bytes.
@@ -66,6 +70,8 @@ impl Default for Limits {
             heartbeat: Duration::from_secs(15),
             session_queue: 32,
             form_expiry: Some(Duration::from_secs(7 * 24 * 60 * 60)),
+            approval_expiry: None,
+            question_expiry: Duration::from_secs(10 * 60),
             pause_max: Duration::from_secs(24 * 60 * 60),
             artifact_bytes: 4 * 1024 * 1024,
             document_bytes: 50_000_000,
@@ -103,6 +109,10 @@ impl Limits {
             Some(text) if text.get_ref() == "never" => None,
             text => duration(report, "form_expiry", text.as_ref()).or(default.form_expiry),
         };
+        let approval_expiry = match &file.approval_expiry {
+            Some(text) if text.get_ref() == "never" => None,
+            text => duration(report, "approval_expiry", text.as_ref()).or(default.approval_expiry),
+        };
         let retries = number(report, "retries", file.retries.as_ref(), 0..=100)
             .and_then(|n| u32::try_from(n).ok())
             .unwrap_or(default.retries);
@@ -122,6 +132,8 @@ impl Limits {
             heartbeat: time("heartbeat", file.heartbeat.as_ref(), default.heartbeat),
             session_queue,
             form_expiry,
+            approval_expiry,
+            question_expiry: time("question_expiry", file.question_expiry.as_ref(), default.question_expiry),
             pause_max: time("pause_max", file.pause_max.as_ref(), default.pause_max),
             artifact_bytes,
             document_bytes,

@@ -10,9 +10,10 @@ use std::{
 
 use everturn_core::{OptionSpec, TenantId};
 use everturn_engine::{Capabilities, Retention};
+use everturn_mcp::ServerConfig;
 use secrecy::SecretString;
 
-use super::Limits;
+use super::{Goose, Limits};
 
 /// All that the server is told. Printing it shows no secret.
 #[derive(Clone, Debug)]
@@ -33,10 +34,14 @@ pub struct Config {
     pub providers: BTreeMap<String, Provider>,
     /// Agents, in the order of the file. Names are unique; every model's provider exists.
     pub agents: Vec<Agent>,
+    /// MCP servers, in the order of their names.
+    pub mcp: Vec<ServerConfig>,
     /// Bounds.
     pub limits: Limits,
     /// How long things are kept.
     pub retention: Retention,
+    /// What Goose's clients find.
+    pub goose: Goose,
 }
 
 /// Where a configuration came from.
@@ -193,7 +198,8 @@ pub struct Agent {
     pub model: ModelName,
     /// The models that it asks, in this order, when that one fails.
     pub fallback: Vec<ModelName>,
-    /// Tools that clients see and enable.
+    /// Tools that clients see and enable: the names of built-in ones, and `server/tool` or `server/*` for those of MCP
+    /// servers.
     pub tools: Vec<String>,
     /// Those of them that run without asking, where the client cannot say.
     pub trusted: Vec<String>,

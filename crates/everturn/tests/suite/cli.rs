@@ -58,6 +58,7 @@ fn help() {
             Commands:
               serve    Run the server [default]
               config   Look at the configuration
+              mcp      Look at MCP servers
               version  Show the version
               help     Print this message or the help of the given subcommand(s)
 
@@ -132,6 +133,7 @@ fn short_help() {
             Commands:
               serve    Run the server [default]
               config   Look at the configuration
+              mcp      Look at MCP servers
               version  Show the version
               help     Print this message or the help of the given subcommand(s)
 

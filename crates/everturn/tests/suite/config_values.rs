@@ -3,9 +3,11 @@
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use everturn::config::{
-    Config, Durability, Environment, Found, Limits, Overrides, Problems, ProviderKind, Scope, Source, StoreLocation,
-    parse,
+    Config, Durability, Environment, Found, Goose, Limits, Overrides, Problems, ProviderKind, Scope, Source,
+    StoreLocation, parse,
 };
+use everturn_core::EffectClass;
+use everturn_mcp::{Endpoint, ServerConfig};
 use secrecy::ExposeSecret as _;
 
 pub(super) fn read(text: &[u8], overrides: &Overrides, environment: &Environment) -> Result<Config, Problems> {
@@ -15,7 +17,12 @@ pub(super) fn read(text: &[u8], overrides: &Overrides, environment: &Environment
 
 fn read_example() -> Config {
     let text = include_str!("../../everturn.example.toml");
-    let environment = Environment::from([("EVERTURN_KEY", "0123456789abcdef"), ("LOCAL_KEY", "local-secret")]);
+    let environment = Environment::from([
+        ("EVERTURN_KEY", "0123456789abcdef"),
+        ("LOCAL_KEY", "local-secret"),
+        ("FILES_TOKEN", "files-secret"),
+        ("SEARCH_AUTHORIZATION", "Bearer search-secret"),
+    ]);
     read(text.as_bytes(), &Overrides::default(), &environment).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
@@ -44,17 +51,46 @@ fn the_example_has_every_setting() {
     assert_eq!(agent.turn_timeout, Duration::from_secs(3600));
     assert_eq!(agent.max_output_tokens, Some(4096));
     assert_eq!(agent.options.len(), 3);
+    assert_eq!(
+        (agent.tools.as_slice(), agent.trusted.as_slice()),
+        (&["clock", "files/*"].map(str::to_owned)[..], &["files/read_file".to_owned()][..])
+    );
+
+    let [files, search] = config.mcp.as_slice() else { panic!("two servers") };
+    let Endpoint::Stdio { program, arguments, environment, folder } = &files.endpoint else { panic!("a program") };
+    assert_eq!((program.as_str(), arguments.len(), folder), ("npx", 3, &Some(PathBuf::from("."))));
+    assert_eq!(environment["TOKEN"].expose_secret(), "files-secret");
+    assert_eq!(files.effects["write_file"], EffectClass::Idempotent);
+    let Endpoint::Http { url, headers } = &search.endpoint else { panic!("an address") };
+    assert_eq!(url, "https://mcp.example.org/mcp");
+    assert_eq!(headers["Authorization"].expose_secret(), "Bearer search-secret");
+}
+
+#[test]
+fn the_example_shows_the_defaults_of_mcp_servers() {
+    let config = read_example();
+    let [files, search] = config.mcp.as_slice() else { panic!("two servers") };
+    for server in [files, search] {
+        let plain = ServerConfig::new("x", server.endpoint.clone());
+        assert_eq!((server.timeout, server.start_timeout), (plain.timeout, plain.start_timeout));
+        assert_eq!((server.output_cap, server.max_message), (plain.output_cap, plain.max_message));
+        assert!(server.enabled);
+    }
 }
 
 #[test]
 fn the_example_shows_the_default_limits() {
     assert_eq!(read_example().limits, Limits::default());
+    let recipes = Some(PathBuf::from("recipes"));
+    assert_eq!(read_example().goose, Goose { recipes, ..Goose::default() });
 }
 
 #[test]
 fn printing_shows_no_secret() {
     let printed = format!("{:?}", read_example());
-    assert!(!printed.contains("0123456789abcdef") && !printed.contains("local-secret"), "{printed}");
+    for secret in ["0123456789abcdef", "local-secret", "files-secret", "search-secret"] {
+        assert!(!printed.contains(secret), "{printed}");
+    }
     let environment = Environment::from([("A_KEY", "a-secret")]);
     assert_eq!(format!("{environment:?}"), "{\"A_KEY\"}");
 }

@@ -202,6 +202,7 @@ async fn check_rest(kind: ProviderKind, model: &str, config: ProviderConfig, exp
         messages: [Message::user("hello")].into(),
         tools: [tool].into(),
         max_output_tokens: Some(2000),
+        temperature: Some(700),
     };
     let body = body(kind, model, config, request).await;
     let fields: BTreeMap<&str, &RawValue> = serde_json::from_str(&body).unwrap();
@@ -216,12 +217,13 @@ async fn instructions_tools_and_caps() {
             ProviderKind::OpenAi,
             "gpt-4o",
             expect![[r#"
-            max_tokens: 2000
-            messages: [{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}]
-            model: "gpt-4o"
-            stream: true
-            stream_options: {"include_usage":true}
-            tools: [{"type":"function","function":{"name":"clock","description":"Tells the time.","parameters":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}}]"#]],
+                max_tokens: 2000
+                messages: [{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}]
+                model: "gpt-4o"
+                stream: true
+                stream_options: {"include_usage":true}
+                temperature: 0.7
+                tools: [{"type":"function","function":{"name":"clock","description":"Tells the time.","parameters":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}}]"#]],
         ),
         (
             ProviderKind::Anthropic,
@@ -239,20 +241,20 @@ async fn instructions_tools_and_caps() {
             ProviderKind::Gemini,
             "models/gemini-2.5-flash",
             expect![[r#"
-            contents: [{"role":"user","parts":[{"text":"hello"}]}]
-            generationConfig: {"maxOutputTokens":2000,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":1500}}
-            systemInstruction: {"parts":[{"text":"Be brief."}]}
-            tools: [{"functionDeclarations":[{"name":"clock","description":"Tells the time.","parametersJsonSchema":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}]}]"#]],
+                contents: [{"role":"user","parts":[{"text":"hello"}]}]
+                generationConfig: {"temperature":0.7,"maxOutputTokens":2000,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":1500}}
+                systemInstruction: {"parts":[{"text":"Be brief."}]}
+                tools: [{"functionDeclarations":[{"name":"clock","description":"Tells the time.","parametersJsonSchema":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}]}]"#]],
         ),
         (
             ProviderKind::Ollama,
             "qwen3",
             expect![[r#"
-            messages: [{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}]
-            model: "qwen3"
-            options: {"num_ctx":8192,"num_predict":2000}
-            stream: true
-            tools: [{"type":"function","function":{"name":"clock","description":"Tells the time.","parameters":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}}]"#]],
+                messages: [{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}]
+                model: "qwen3"
+                options: {"num_ctx":8192,"temperature":0.7,"num_predict":2000}
+                stream: true
+                tools: [{"type":"function","function":{"name":"clock","description":"Tells the time.","parameters":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}}]"#]],
         ),
     ] {
         let config =

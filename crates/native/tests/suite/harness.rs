@@ -103,6 +103,7 @@ fn agent(name: &str) -> Agent {
         turn_timeout: Duration::from_secs(60),
         context_window: None,
         max_output_tokens: None,
+        temperature: None,
         titles: false,
     }
 }
@@ -131,7 +132,7 @@ impl Server {
             secrets: SecretBox::from_text(&"7".repeat(64)).unwrap(),
             agents: Agents::new(vec![agent("demo"), agent("other")]),
             models: Arc::new(DemoModels),
-            tools: ToolSet::new(builtin_tools()).unwrap(),
+            tools: Arc::new(ToolSet::new(builtin_tools()).unwrap()),
             settings: Settings { document_bytes: DOCUMENT_BYTES, session_queue: 2, ..Settings::default() },
             metrics: Metrics::default(),
         });

@@ -1,5 +1,7 @@
 //! What the rules are told with: a conversation that makes commands, and readers that check as they read.
 
+mod history;
+
 use std::sync::Arc;
 
 use everturn_core::{
@@ -12,6 +14,8 @@ use crate::{
     RecordKind, Refusal, ReplaceLog, Rest, ResumeTurn, SessionRecord, Start, Store, Supersede, TurnRecord, TurnStatus,
     Write,
 };
+
+pub(crate) use self::history::over;
 
 /// Commands about one session.
 #[derive(Clone, Debug)]
@@ -127,6 +131,7 @@ pub(crate) fn with_writes(mut command: Command, new: Vec<Write>) -> Command {
         Command::Append(append) => append.writes = new,
         Command::Put(put) => put.writes = new,
         Command::CreateSession(_)
+        | Command::TruncateSession(_)
         | Command::DeleteSession(_)
         | Command::ReplaceLog(_)
         | Command::ForgetDeleted { .. } => {}
@@ -142,6 +147,7 @@ pub(crate) fn timed(mut command: Command, at: i64) -> Command {
         Command::BeginTurn(begin) => begin.at = at,
         Command::ResumeTurn(resume) => resume.at = at,
         Command::EndTurn(end) => end.at = at,
+        Command::TruncateSession(truncate) => truncate.at = at,
         Command::Append(append) => append.at = at,
         Command::Put(put) => put.at = at,
         Command::DeleteSession(delete) => delete.at = at,
@@ -158,7 +164,9 @@ pub(crate) fn keyed(mut command: Command, key: &CommandKey, at: i64) -> Command 
         Command::EndTurn(end) => (end.key, end.at) = (Some(key.clone()), Timestamp(at)),
         Command::Put(put) => (put.key, put.at) = (Some(key.clone()), Timestamp(at)),
         Command::DeleteSession(delete) => (delete.key, delete.at) = (Some(key.clone()), Timestamp(at)),
-        Command::CreateSession(_) | Command::Append(_) | Command::ReplaceLog(_) | Command::ForgetDeleted { .. } => {}
+        Command::CreateSession(new) => (new.key, new.at) = (Some(key.clone()), Timestamp(at)),
+        Command::TruncateSession(truncate) => (truncate.key, truncate.at) = (Some(key.clone()), Timestamp(at)),
+        Command::Append(_) | Command::ReplaceLog(_) | Command::ForgetDeleted { .. } => {}
     }
     command
 }
@@ -170,8 +178,20 @@ impl Talk {
     }
 
     pub(crate) fn create(&self) -> Command {
-        let (tenant, id) = (self.tenant.clone(), self.session.clone());
-        Command::CreateSession(NewSession { tenant, id, config: config("created"), at: Timestamp(10) })
+        Command::CreateSession(Box::new(self.new_session()))
+    }
+
+    pub(crate) fn new_session(&self) -> NewSession {
+        NewSession {
+            tenant: self.tenant.clone(),
+            id: self.session.clone(),
+            config: config("created"),
+            title: None,
+            shares: None,
+            turns: Vec::new(),
+            key: None,
+            at: Timestamp(10),
+        }
     }
 
     pub(crate) fn delete(&self) -> Command {
@@ -190,6 +210,7 @@ impl Talk {
             start: Start::Now(self.node.clone()),
             segment: segment(1, count),
             messages: vec![Message::user("hello")],
+            begins_history: false,
             writes: Vec::new(),
             key: None,
             at: Timestamp(20),

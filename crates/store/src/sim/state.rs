@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use everturn_core::{CommandId, Segment, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
 
-use super::records::{Kept as KeptRecord, RecordName};
+use super::{
+    history::Truncated,
+    records::{Kept as KeptRecord, RecordName},
+};
 use crate::{
-    Command, CommandKey, DeleteSession, NewSession, NodeId, Receipt, Refusal, SessionRecord, SessionRow, TurnRecord,
-    TurnStatus, TurnSummary,
+    Command, CommandKey, DeleteSession, NodeId, Receipt, Refusal, SessionRecord, SessionRow, TurnRecord, TurnStatus,
+    TurnSummary,
 };
 
 pub(super) type Verdict = Result<Receipt, Refusal>;
@@ -40,10 +43,13 @@ pub(super) struct Session {
     pub(super) turns: Vec<TurnId>,
     /// The turn that was started last.
     pub(super) started: Option<TurnId>,
+    /// The last truncation, by which it is recognised.
+    pub(super) truncated: Option<Truncated>,
 }
 
 #[derive(Debug)]
 pub(super) struct Turn {
+    /// The session that began it. Others may have it too, once it has ended.
     pub(super) session: Name,
     /// How many turns had been accepted before it.
     pub(super) age: u64,
@@ -104,26 +110,13 @@ impl State {
             Command::BeginTurn(begin) => self.begin_turn(begin),
             Command::ResumeTurn(resume) => self.resume_turn(resume),
             Command::EndTurn(end) => self.end_turn(end),
+            Command::TruncateSession(truncate) => self.truncate_session(truncate),
             Command::Append(append) => self.append(append),
             Command::Put(put) => self.put(put),
             Command::DeleteSession(delete) => self.delete_session(delete),
             Command::ReplaceLog(replace) => self.replace_log(replace),
             Command::ForgetDeleted { before } => self.forget_deleted(*before),
         }
-    }
-
-    fn create_session(&mut self, new: &NewSession) -> Verdict {
-        let name = (new.tenant.clone(), new.id.clone());
-        if let Some(session) = self.sessions.get(&name) {
-            let unchanged = session.version > 1 || session.config == new.config;
-            let same = !session.opened_by_turn && session.created_at == new.at && unchanged;
-            return if same { Ok(Receipt { epoch: 0, version: 1 }) } else { Err(Refusal::Exists) };
-        }
-        if self.deleted.contains_key(&name) {
-            return Err(Refusal::Exists);
-        }
-        self.insert_session(name, &new.config, new.at, false);
-        Ok(Receipt { epoch: 0, version: 1 })
     }
 
     pub(super) fn insert_session(&mut self, name: Name, config: &SessionConfig, at: Timestamp, opened_by_turn: bool) {
@@ -140,6 +133,7 @@ impl State {
             opened_by_turn,
             turns: Vec::new(),
             started: None,
+            truncated: None,
         };
         self.sessions.insert(name, session);
     }
@@ -152,7 +146,7 @@ impl State {
         self.check_key(&delete.tenant, delete.key.as_ref(), delete.at)?;
         let session = self.sessions.remove(&name).ok_or(Refusal::NotFound)?;
         self.list.remove(&session.position);
-        self.turns.retain(|_, turn| turn.session != name);
+        self.drop_unheld();
         self.records.retain(|_, kept| kept.session().as_ref() != Some(&name));
         self.deleted.insert(name, delete.at);
         self.keep_key(&delete.tenant, delete.key.as_ref(), delete.at);

@@ -15,12 +15,11 @@ impl State {
             Start::Queued => (None, 0, TurnStatus::Queued),
         };
         let receipt = Receipt { epoch, version: begin.expected_version.unwrap_or(0).saturating_add(1) };
-        let known = self.turns.get(&begin.turn);
-        if known.is_some_and(|turn| turn.session == name) {
+        if self.turn_of(&name, &begin.turn).is_some() {
             return Ok(receipt);
         }
         self.check_key(&begin.tenant, begin.key.as_ref(), begin.at)?;
-        if known.is_some() {
+        if self.turns.contains_key(&begin.turn) {
             return Err(Refusal::Exists);
         }
         match (begin.expected_version, self.sessions.get(&name)) {
@@ -71,6 +70,7 @@ impl State {
                 ordinal,
                 status,
                 head: 0,
+                begins_history: begin.begins_history,
                 messages: begin.messages.clone(),
                 usage: Usage::default(),
                 compaction: None,
@@ -99,7 +99,7 @@ impl State {
             let is_free = !has_queue && !self.turns_of(session).any(Turn::is_open);
             return if is_free { Ok(()) } else { Err(Refusal::Changed) };
         };
-        let turn = self.turns.get(&supersede.turn).filter(|turn| turn.session == *name).ok_or(Refusal::NotFound)?;
+        let turn = self.turn_of(name, &supersede.turn).ok_or(Refusal::NotFound)?;
         let waits = matches!(turn.record.status, TurnStatus::Waiting(_));
         if !waits || has_queue || !supersede.rest.status.is_ended() {
             return Err(Refusal::Changed);
@@ -110,14 +110,14 @@ impl State {
     pub(super) fn resume_turn(&mut self, resume: &ResumeTurn) -> Verdict {
         let name = (resume.tenant.clone(), resume.session.clone());
         let version = resume.expected_version.saturating_add(1);
-        if let Some(turn) = self.turns.get(&resume.turn).filter(|turn| turn.session == name)
+        if let Some(turn) = self.turn_of(&name, &resume.turn)
             && turn.taken_by.as_ref() == Some(&resume.id)
         {
             return Ok(turn.taken);
         }
         self.check_key(&resume.tenant, resume.key.as_ref(), resume.at)?;
         let session = self.sessions.get(&name).ok_or(Refusal::NotFound)?;
-        let turn = self.turns.get(&resume.turn).filter(|turn| turn.session == name).ok_or(Refusal::NotFound)?;
+        let turn = self.turn_of(&name, &resume.turn).ok_or(Refusal::NotFound)?;
         let is_its_turn = match turn.record.status {
             TurnStatus::Waiting(_) => true,
             TurnStatus::Queued => {
@@ -154,7 +154,7 @@ impl State {
     pub(super) fn end_turn(&mut self, command: &EndTurn) -> Verdict {
         let name = (command.tenant.clone(), command.session.clone());
         let version = command.expected_version.saturating_add(1);
-        let known = self.turns.get(&command.turn).filter(|turn| turn.session == name);
+        let known = self.turn_of(&name, &command.turn);
         if let Some(turn) = known
             && turn.record.status.is_ended()
             && turn.record.status == command.rest.status

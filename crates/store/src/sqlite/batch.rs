@@ -3,6 +3,7 @@
 //! Every check of a command comes before its first write, so a refused command leaves nothing behind and needs no
 //! savepoint.
 
+mod history;
 mod lookup;
 mod records;
 mod sessions;
@@ -109,6 +110,7 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
             Command::BeginTurn(begin) => self.begin_turn(begin),
             Command::ResumeTurn(resume) => self.resume_turn(resume),
             Command::EndTurn(end) => self.end_turn(end),
+            Command::TruncateSession(truncate) => self.truncate_session(truncate),
             Command::Append(append) => self.append(append),
             Command::Put(put) => self.put(put),
             Command::DeleteSession(delete) => self.delete_session(delete),

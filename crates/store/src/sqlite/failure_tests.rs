@@ -14,25 +14,25 @@ use crate::{
     },
 };
 
-struct Place {
+pub(super) struct Place {
     _directory: TempDir,
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("store.db");
         Self { _directory: directory, path }
     }
 
-    fn open(&self) -> Arc<SqliteStore> {
+    pub(super) fn open(&self) -> Arc<SqliteStore> {
         Arc::new(SqliteStore::open(&self.path, Durability::Process).expect("a store"))
     }
 }
 
 /// One event of `size` bytes.
-fn large(first_seq: u64, size: usize) -> Segment {
+pub(super) fn large(first_seq: u64, size: usize) -> Segment {
     let mut builder = SegmentBuilder::new(first_seq);
     builder.push(Timestamp(1), &Event::TextDelta("x".repeat(size)));
     builder.take()
@@ -248,13 +248,13 @@ async fn a_silent_turn_does_not_keep_the_log_of_others() {
 }
 
 /// Ends a store as a crash would: nothing is put in order.
-async fn crash(store: Arc<dyn Store>, sqlite: Arc<SqliteStore>) {
+pub(super) async fn crash(store: Arc<dyn Store>, sqlite: Arc<SqliteStore>) {
     let panicked = sqlite.on_writer(|_| std::panic::resume_unwind(Box::new("a crash"))).await;
     assert_eq!(panicked, Err::<(), _>(StoreError::Closed));
     drop((store, sqlite));
 }
 
-async fn rows_of_log(sqlite: &SqliteStore) -> u64 {
+pub(super) async fn rows_of_log(sqlite: &SqliteStore) -> u64 {
     let sql = "SELECT count(*) FROM log";
     let count = sqlite.on_writer(move |connection| connection.query_row(sql, [], |row| row.get(0))).await;
     count.expect("a writer").expect("a count")

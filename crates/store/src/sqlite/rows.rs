@@ -1,7 +1,7 @@
 //! Sessions and turns as they are read.
 
 use everturn_core::{Compaction, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::fault::corrupt;
@@ -45,7 +45,7 @@ const SESSION: &str = "
         t.status, c.config
     FROM sessions s
     JOIN configs c ON c.session = s.id
-    LEFT JOIN turns t ON t.session = s.id AND t.ordinal = s.current
+    LEFT JOIN turns t ON t.id = s.current
     WHERE s.tenant = (SELECT id FROM tenants WHERE name = ?1)";
 
 fn session_row(tenant: &TenantId, row: &Row<'_>) -> Result<SessionRow, StoreError> {
@@ -95,15 +95,54 @@ pub(super) fn sessions(
     Ok(page)
 }
 
-const TURN: &str = "
-    SELECT t.name, t.ordinal, t.head, t.tokens_in, t.tokens_out, t.created_at, t.rested_at, t.status,
-        t.compaction, t.messages
-    FROM turns t
-    WHERE t.session = (
-        SELECT id FROM sessions WHERE tenant = (SELECT id FROM tenants WHERE name = ?1) AND name = ?2)";
+/// Where the turns of a session are found.
+pub(super) struct Place {
+    /// The session's row.
+    id: i64,
+    /// Whether it shares turns of others. One that does not never will: turns are shared when a session is created.
+    shares: bool,
+    /// The turn that was started last.
+    pub(super) last: Option<TurnId>,
+}
+
+/// Where the turns of a session are found, if there is such a session.
+pub(super) fn place(
+    connection: &Connection,
+    tenant: &TenantId,
+    session: &SessionId,
+) -> Result<Option<Place>, StoreError> {
+    let mut select = connection.prepare_cached(
+        "SELECT s.id, EXISTS (SELECT 1 FROM shared h WHERE h.session = s.id), t.name
+         FROM sessions s LEFT JOIN turns t ON t.id = s.current
+         WHERE s.tenant = (SELECT id FROM tenants WHERE name = ?1) AND s.name = ?2",
+    )?;
+    let mut rows = select.query([tenant.as_str(), session.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let last = row.get::<_, Option<String>>(2)?.map(TurnId::try_from).transpose().map_err(corrupt)?;
+    Ok(Some(Place { id: row.get(0)?, shares: row.get(1)?, last }))
+}
+
+const TURN: &str = "t.name, t.ordinal, t.head, t.tokens_in, t.tokens_out, t.created_at, t.rested_at, t.status,
+    t.begins_history, t.compaction, t.messages";
+
+impl Place {
+    /// Selects the session's turns as far as they are `wanted`, in this order. Its own come in the order of an index, and
+    /// so do those that it shares; SQLite merges the two.
+    fn select(&self, columns: &str, wanted: &str, order: &str) -> String {
+        let own = format!("SELECT {columns}, t.ordinal AS place FROM turns t WHERE t.session = ?1");
+        let shared =
+            format!("SELECT {columns}, h.ordinal FROM shared h JOIN turns t ON t.id = h.turn WHERE h.session = ?1");
+        let (of_own, of_shared) = (wanted.replace("place", "t.ordinal"), wanted.replace("place", "h.ordinal"));
+        if self.shares {
+            format!("{own} {of_own} UNION ALL {shared} {of_shared} ORDER BY place {order}")
+        } else {
+            format!("{own} {of_own} ORDER BY place {order}")
+        }
+    }
+}
 
 fn turn_record(row: &Row<'_>) -> Result<TurnRecord, StoreError> {
-    let compaction = row.get_ref(8)?.as_str_or_null().map_err(corrupt)?;
+    let compaction = row.get_ref(9)?.as_str_or_null().map_err(corrupt)?;
     Ok(TurnRecord {
         id: name::<TurnId>(row, 0)?,
         ordinal: row.get(1)?,
@@ -112,43 +151,54 @@ fn turn_record(row: &Row<'_>) -> Result<TurnRecord, StoreError> {
         created_at: Timestamp(row.get(5)?),
         rested_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
         status: from_json::<TurnStatus>(row, 7)?,
+        begins_history: row.get(8)?,
         compaction: compaction.map(serde_json::from_str::<Compaction>).transpose().map_err(corrupt)?,
-        messages: from_json(row, 9)?,
+        messages: from_json(row, 10)?,
     })
 }
 
-/// See [`crate::Store::turns`]. Heads are those of the rows.
-pub(super) fn turns(
-    connection: &Connection,
-    tenant: &TenantId,
-    session: &SessionId,
-) -> Result<Vec<TurnRecord>, StoreError> {
-    let mut select = connection.prepare_cached(&format!("{TURN} ORDER BY t.ordinal"))?;
-    let mut rows = select.query([tenant.as_str(), session.as_str()])?;
+fn records(mut rows: Rows<'_>) -> Result<Vec<TurnRecord>, StoreError> {
     let mut turns = Vec::new();
     while let Some(row) = rows.next()? {
         turns.push(turn_record(row)?);
     }
     Ok(turns)
+}
+
+/// See [`crate::Store::turns`]. Heads are those of the rows.
+pub(super) fn turns(connection: &Connection, place: &Place) -> Result<Vec<TurnRecord>, StoreError> {
+    let mut select = connection.prepare_cached(&place.select(TURN, "", ""))?;
+    records(select.query([place.id])?)
 }
 
 /// See [`crate::Store::turns_below`]. Heads are those of the rows.
 pub(super) fn turns_below(
     connection: &Connection,
-    tenant: &TenantId,
-    session: &SessionId,
+    place: &Place,
     below: Option<u64>,
     limit: usize,
 ) -> Result<Vec<TurnRecord>, StoreError> {
-    let mut select =
-        connection.prepare_cached(&format!("{TURN} AND t.ordinal < ?3 ORDER BY t.ordinal DESC LIMIT ?4"))?;
-    let below = below.map_or(i64::MAX, int);
-    let mut rows = select.query(params![tenant.as_str(), session.as_str(), below, int(limit as u64)])?;
-    let mut turns = Vec::new();
+    let mut select = connection.prepare_cached(&place.select(TURN, "AND place < ?2", "DESC LIMIT ?3"))?;
+    records(select.query(params![place.id, below.map_or(i64::MAX, int), int(limit as u64)])?)
+}
+
+/// See [`crate::Store::message_count`]. Goes back as far as history does.
+pub(super) fn message_count(
+    connection: &Connection,
+    tenant: &TenantId,
+    session: &SessionId,
+) -> Result<u64, StoreError> {
+    let Some(place) = place(connection, tenant, session)? else { return Ok(0) };
+    let mut select = connection.prepare_cached(&place.select("t.message_count, t.begins_history", "", "DESC"))?;
+    let mut rows = select.query([place.id])?;
+    let mut count = 0;
     while let Some(row) = rows.next()? {
-        turns.push(turn_record(row)?);
+        count += row.get::<_, u64>(0)?;
+        if row.get(1)? {
+            break;
+        }
     }
-    Ok(turns)
+    Ok(count)
 }
 
 /// See [`crate::Store::turn`]. The head is that of the row.
@@ -158,7 +208,12 @@ pub(super) fn turn(
     session: &SessionId,
     turn: &TurnId,
 ) -> Result<Option<TurnRecord>, StoreError> {
-    let mut select = connection.prepare_cached(&format!("{TURN} AND t.name = ?3"))?;
+    const SESSION: &str =
+        "(SELECT id FROM sessions WHERE tenant = (SELECT id FROM tenants WHERE name = ?1) AND name = ?2)";
+    let mut select = connection.prepare_cached(&format!(
+        "SELECT {TURN} FROM turns t WHERE t.name = ?3
+             AND (t.session = {SESSION} OR EXISTS (SELECT 1 FROM shared h WHERE h.turn = t.id AND h.session = {SESSION}))"
+    ))?;
     let mut rows = select.query([tenant.as_str(), session.as_str(), turn.as_str()])?;
     rows.next()?.map(turn_record).transpose()
 }

@@ -2,12 +2,17 @@
 //!
 //! ```text
 //! tenants      a number for every tenant
-//! sessions     id is the position in the list: it rises and is never given again; current is the ordinal of the turn
-//!              that was started last, is_open whether that one runs or waits, queued how many turns come after it
+//! sessions     id is the position in the list: it rises and is never given again; turns is the last ordinal, current
+//!              the turn that was started last (zero if none was), is_open whether that one runs or waits, queued how
+//!              many turns come after it
 //! configs      settings of a session, apart from it because they are large and rarely change
-//! turns        phase says what kind of status it has (see `rows.rs`), for the indexes; wake_at is that of a waiting turn;
-//!              log_level is how far its log was shortened; node is set while the turn runs; head is the last seq known when the row was written, gathered the
-//!              last seq in `chunks` when the turn last began to run or was gathered while it ran
+//! turns        each belongs to one session; others may share it. phase says what kind of status it has (see `rows.rs`),
+//!              for the indexes; wake_at is that of a waiting turn; log_level is how far its log was shortened; node is
+//!              set while the turn runs; head is the last seq known when the row was written, gathered the last seq in
+//!              `chunks` when the turn last began to run or was gathered while it ran
+//! shared       turns that a session has though they belong to another: all of them have ended. A turn has the same
+//!              ordinal wherever it is; see `batch/history.rs`
+//! truncations  the last truncation of a session, by which it is recognised
 //! log          events of running turns in commit order: one row per turn and batch, and no index, so that a commit
 //!              of many turns touches few pages. Rows of turns that do not run, and events up to `gathered`, are dead
 //!              and wait for `trim.rs`
@@ -80,6 +85,8 @@ const MIGRATIONS: &[&str] = &["
         rested_at INTEGER,
         wake_at INTEGER,
         log_level INTEGER NOT NULL,
+        begins_history INTEGER NOT NULL,
+        message_count INTEGER NOT NULL,
         phase INTEGER NOT NULL,
         status TEXT NOT NULL,
         compaction TEXT,
@@ -90,6 +97,22 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX turns_due ON turns (wake_at) WHERE wake_at IS NOT NULL;
     CREATE INDEX turns_ended ON turns (log_level, rested_at) WHERE phase = 3;
     CREATE INDEX turns_queued ON turns (session, ordinal) WHERE phase = 4;
+
+    CREATE TABLE shared (
+        session INTEGER NOT NULL REFERENCES sessions,
+        ordinal INTEGER NOT NULL,
+        turn INTEGER NOT NULL REFERENCES turns,
+        PRIMARY KEY (session, ordinal)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX shared_by_turn ON shared (turn, session);
+
+    CREATE TABLE truncations (
+        session INTEGER PRIMARY KEY REFERENCES sessions,
+        version INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        through INTEGER NOT NULL,
+        turn TEXT
+    ) STRICT;
 
     CREATE TABLE log (
         id INTEGER PRIMARY KEY,

@@ -50,6 +50,7 @@ impl Talk {
             start: Start::Now(NodeId("node".to_owned())),
             segment: self.segment(size),
             messages: vec![Message::user(self.text(size))],
+            begins_history: false,
             writes: Vec::new(),
             key,
             at: Timestamp(at),
@@ -99,16 +100,16 @@ fn put(writes: Vec<Write>) -> Command {
     Command::Put(Box::new(Put { tenant, expects: Vec::new(), writes, key: None, at: Timestamp(2) }))
 }
 
-fn open(directory: &Path) -> SqliteStore {
+pub(super) fn open(directory: &Path) -> SqliteStore {
     SqliteStore::open(directory.join("store.db"), Durability::Process).unwrap()
 }
 
-async fn keep(store: &SqliteStore, command: Command) -> Receipt {
+pub(super) async fn keep(store: &SqliteStore, command: Command) -> Receipt {
     store.commit(Arc::new(vec![command])).await.unwrap().remove(0).unwrap()
 }
 
 /// The files that contain a text.
-fn files_with(directory: &Path, text: &str) -> Vec<String> {
+pub(super) fn files_with(directory: &Path, text: &str) -> Vec<String> {
     let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
     let found = names.filter(|entry| {
         let content = fs::read(entry.path()).unwrap();

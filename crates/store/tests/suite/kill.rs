@@ -80,6 +80,7 @@ async fn writes_until_it_is_killed() {
                 start: Start::Now(NodeId("child".to_owned())),
                 segment: segment(1, 2),
                 messages: vec![Message::user("hello")],
+                begins_history: false,
                 writes: progress(&turn, 2),
                 key: None,
                 at: Timestamp(1),

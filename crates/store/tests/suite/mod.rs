@@ -4,4 +4,5 @@ mod deleted;
 mod kill;
 mod open;
 mod secrets;
+mod shared;
 mod sim;

@@ -48,6 +48,7 @@ async fn fill(path: &Path) {
             start: Start::Now(NodeId("node".to_owned())),
             segment: builder.take(),
             messages: vec![Message::user("hello")],
+            begins_history: false,
             writes: Vec::new(),
             key: None,
             at: Timestamp(1),

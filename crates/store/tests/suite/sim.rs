@@ -8,8 +8,17 @@ use everturn_store::{Command, Fault, NewSession, Receipt, SimStore, Store, Store
 fn create() -> (SessionId, Arc<Vec<Command>>) {
     let id = SessionId::mint();
     let config = SessionConfig::default();
-    let new = NewSession { tenant: TenantId::local(), id: id.clone(), config, at: Timestamp(1) };
-    (id, Arc::new(vec![Command::CreateSession(new)]))
+    let new = NewSession {
+        tenant: TenantId::local(),
+        id: id.clone(),
+        config,
+        title: None,
+        shares: None,
+        turns: Vec::new(),
+        key: None,
+        at: Timestamp(1),
+    };
+    (id, Arc::new(vec![Command::CreateSession(Box::new(new))]))
 }
 
 async fn exists(store: &SimStore, id: &SessionId) -> bool {

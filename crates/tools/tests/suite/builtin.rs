@@ -1,14 +1,16 @@
 //! The built-in tools, called as the engine calls them.
 
-use everturn_core::{EffectClass, EffectId, Json, SessionId, TenantId, TurnId};
-use everturn_tools::{ToolContext, ToolKind, ToolSet, builtin_tools};
+use everturn_core::{CallId, EffectClass, EffectId, Json, SessionId, TenantId, TurnId};
+use everturn_tools::{Reporter, ToolContext, ToolKind, ToolSet, builtin_tools};
 
 fn context() -> ToolContext {
     ToolContext {
         tenant: "acme".parse::<TenantId>().unwrap(),
         session: SessionId::mint(),
         turn: TurnId::mint(),
+        call: CallId::new("c1"),
         effect_id: EffectId::mint(),
+        reporter: Reporter::default(),
     }
 }
 
@@ -23,6 +25,7 @@ async fn call(tool: &str, input: &str) -> Result<String, String> {
 #[test]
 fn builtins_make_a_set_and_may_run_again() {
     let tools = ToolSet::new(builtin_tools()).unwrap();
+    let tools = tools.all();
     let kinds: Vec<_> = tools.iter().map(|tool| (tool.spec().name.as_str(), tool.kind(), tool.effect())).collect();
     let expected = [
         ("calculator", ToolKind::Runs, EffectClass::ReadOnly),

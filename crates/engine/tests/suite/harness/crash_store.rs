@@ -120,6 +120,10 @@ impl Store for CrashStore {
         self.store.turns_below(tenant, session, below, limit)
     }
 
+    fn message_count(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.store.message_count(tenant, session)
+    }
+
     fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<DueTurn>, StoreError>> {
         self.store.due(limit)
     }

@@ -1,6 +1,6 @@
 //! Projections for tests: some events give no frame, some one, some several.
 
-use everturn_core::{CorruptSegment, Event, RawEvent, SessionId, TurnId};
+use everturn_core::{CorruptSegment, Event, RawEvent, SessionId, Standing, TurnId};
 use everturn_engine::{Cursor, Flow, Frames, Projection, TurnReader, TurnView, write_json};
 use everturn_store::{SimStore, Store as _};
 
@@ -114,7 +114,8 @@ pub(crate) async fn read_all(reader: &mut TurnReader) -> Vec<Frame> {
 
 /// All frames of a turn's stored log, made without any reader.
 pub(crate) async fn all_frames(store: &SimStore, session: &SessionId, turn: &TurnId) -> Vec<Frame> {
-    let view = TurnView { session: session.clone(), turn: turn.clone() };
+    let (standing, conversation) = (Standing::default(), None);
+    let view = TurnView { session: session.clone(), turn: turn.clone(), standing, conversation };
     let mut out = Vec::new();
     for segment in store.read(turn, 0, usize::MAX).await.expect("the store works") {
         for event in segment.events() {

@@ -45,6 +45,10 @@ impl Gate {
         self.0.open.send_replace(true);
     }
 
+    pub(crate) fn close(&self) {
+        self.0.open.send_replace(false);
+    }
+
     /// Waits until the gate is open.
     pub(crate) async fn pass(&self) {
         let _counted = Counted::new(&self.0.waiting);

@@ -1,15 +1,44 @@
 //! What else clients do with a session: send messages into a busy one, stop it, answer its forms, look at its turns.
 
+use std::sync::atomic::Ordering;
+
 use everturn_core::{
-    CallId, FormId, Json, Message, Outcome, TurnId,
+    CallId, FormId, Json, Message, Outcome, SessionId, TurnId,
     submission::{OnBusy, Submission},
 };
-use everturn_engine::{Form, Started, StopError, Submit, SubmitError};
+use everturn_engine::{CutError, Form, Started, StopError, Submit, SubmitError};
 use everturn_store::{RecordFilter, TurnRecord, TurnStatus};
 
-use super::{World, check_session, until, world::Reply};
+use super::{
+    History::{Cut, Whole},
+    World, check_history, until,
+    world::Reply,
+};
 
 impl World {
+    /// Checks all that must hold of a session.
+    pub(crate) async fn check(&self, session: &SessionId) {
+        let history = if self.cut.load(Ordering::Relaxed) { Cut } else { Whole };
+        check_history(&self.store, &self.engine, &self.tenant, session, history).await;
+    }
+
+    /// Makes a session of what a cut leaves of the one in view.
+    pub(crate) async fn fork(&self, cut: everturn_engine::Cut) -> Result<SessionId, CutError> {
+        self.cut.store(true, Ordering::Relaxed);
+        let fork = self.engine.fork(&self.tenant, &self.session(), cut, None).await?;
+        self.check(&self.session()).await;
+        self.check(&fork).await;
+        Ok(fork)
+    }
+
+    /// Takes away what a cut does not leave of the session in view.
+    pub(crate) async fn truncate(&self, cut: everturn_engine::Cut) -> Result<(), CutError> {
+        self.cut.store(true, Ordering::Relaxed);
+        self.engine.truncate(&self.tenant, &self.session(), cut, None).await?;
+        self.check(&self.session()).await;
+        Ok(())
+    }
+
     /// Sends a message that says what becomes of it if the session is busy.
     pub(crate) async fn send(&self, text: &str, on_busy: OnBusy) -> Result<Started, SubmitError> {
         self.submit(Submit { on_busy, ..self.message(text) }).await
@@ -53,7 +82,11 @@ impl World {
 
     /// The form behind a short name.
     pub(crate) fn form_id(&self, name: &str) -> FormId {
-        FormId::of_call(&self.call_id(&name.replacen('f', "c", 1)))
+        let call = |name: &str| self.call_id(&name.replacen('f', "c", 1));
+        match name.split_once('.') {
+            Some((name, number)) => FormId::of_question(&call(name), number.parse().expect("a number")),
+            None => FormId::of_call(&call(name)),
+        }
     }
 
     /// The call behind a short name.
@@ -71,7 +104,7 @@ impl World {
     pub(crate) async fn rest_of(&self, turn: &TurnId) -> String {
         let session = self.session();
         until(async || !matches!(self.turn_record(turn).await.status, TurnStatus::Running | TurnStatus::Queued)).await;
-        check_session(&self.store, &self.engine, &self.tenant, &session).await;
+        self.check(&session).await;
         let log = self.log_of(turn).await;
         self.lines(&log)
     }
@@ -90,7 +123,7 @@ impl World {
             record.queued == 0 && record.last_turn.is_none_or(|turn| turn.status.is_ended())
         })
         .await;
-        check_session(&self.store, &self.engine, &self.tenant, &session).await;
+        self.check(&session).await;
     }
 
     /// The session's turns, a line each.

@@ -15,11 +15,16 @@ pub(crate) fn secrets() -> SecretBox {
     SecretBox::from_text(&"07".repeat(32)).expect("a good key")
 }
 
+/// The tools of a server, or why it has none to use.
+pub(crate) type ServerTools = Result<Vec<Arc<dyn Tool>>, String>;
+
 /// Everything that outlives one engine: models, tools, settings.
 pub(crate) struct Setup {
     pub(crate) agent: Agent,
     pub(crate) settings: Settings,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+    /// The tool servers, as they are when an engine starts.
+    pub(crate) servers: Vec<(&'static str, ServerTools)>,
     pub(crate) ledger: Ledger,
     pub(crate) metrics: Metrics,
     /// What the first submission to a session sets.
@@ -51,12 +56,14 @@ impl Setup {
             turn_timeout: Duration::from_secs(3600),
             context_window: None,
             max_output_tokens: None,
+            temperature: None,
             titles: false,
         };
         let setup = Self {
             agent,
             settings: Settings::default(),
             tools: Vec::new(),
+            servers: Vec::new(),
             ledger: Ledger::default(),
             metrics: Metrics::default(),
             update: SessionUpdate::default(),
@@ -87,6 +94,18 @@ impl Setup {
 
     fn enable(mut self, name: &str, trust: bool) -> Self {
         self.update.tools.get_or_insert_default().push(ToolRef { name: name.to_owned(), trust });
+        self
+    }
+
+    /// With a tool server.
+    pub(crate) fn server(mut self, name: &'static str, tools: ServerTools) -> Self {
+        self.servers.push((name, tools));
+        self
+    }
+
+    /// Sessions have all of the agent's tools, which asks for those that it does not trust.
+    pub(crate) fn agent_tools(mut self) -> Self {
+        self.update = SessionUpdate { agent_tools: true, ..SessionUpdate::default() };
         self
     }
 
@@ -121,12 +140,17 @@ impl Setup {
 
     /// An engine with other agents.
     pub(crate) async fn start_with(&self, store: impl Store, agents: Vec<Agent>) -> Result<Engine, StoreError> {
+        let tools = tool_set(self.tools.clone());
+        for (server, list) in &self.servers {
+            let refused = tools.set_server(server, list.clone());
+            assert_eq!(refused, [], "test servers have good tools");
+        }
         let parts = Parts {
             store: Arc::new(store),
             secrets: secrets(),
             models: Arc::new(Known(agents.iter().flat_map(|agent| agent.models.clone()).collect())),
             agents: Agents::new(agents),
-            tools: tool_set(self.tools.clone()),
+            tools: Arc::new(tools),
             settings: self.settings.clone(),
             metrics: self.metrics.clone(),
         };

@@ -8,7 +8,7 @@ use std::{
 };
 
 use everturn_core::{EffectClass, EffectId, Json, ToolSpec};
-use everturn_tools::{Tool, ToolContext, ToolFailure, ToolOutput, ToolSet};
+use everturn_tools::{Origin, Tool, ToolContext, ToolFailure, ToolOutput, ToolSet};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio::sync::watch;
 
@@ -27,10 +27,32 @@ pub(crate) enum Behaviour {
     Huge(usize),
     /// Cannot.
     Fails(&'static str),
+    /// Whatever the test says.
+    Does(Deed),
     /// Panics while it runs.
     Panics,
     /// Panics before it gives a future at all.
     PanicsAtOnce,
+}
+
+/// What a tool does that a test wrote.
+#[derive(Clone)]
+pub(crate) struct Deed(Arc<dyn Fn(ToolContext) -> BoxFuture<'static, String> + Send + Sync>);
+
+impl fmt::Debug for Deed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Deed")
+    }
+}
+
+impl Behaviour {
+    /// Does this, and gives its text.
+    pub(crate) fn does<F>(deed: impl Fn(ToolContext) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = String> + Send + 'static,
+    {
+        Self::Does(Deed(Arc::new(move |context| deed(context).boxed())))
+    }
 }
 
 type Probe = Arc<dyn Fn(&ToolContext) + Send + Sync>;
@@ -96,6 +118,8 @@ impl Ledger {
 #[derive(Debug)]
 struct TestTool {
     spec: ToolSpec,
+    /// The server that it comes from, and what it is called there.
+    origin: Option<(String, String)>,
     effect: EffectClass,
     behaviour: Behaviour,
     ledger: Ledger,
@@ -103,7 +127,13 @@ struct TestTool {
 
 /// A tool. Its input may have a `text`, which must be a string.
 pub(crate) fn tool(name: &str, effect: EffectClass, behaviour: Behaviour, ledger: &Ledger) -> Arc<dyn Tool> {
-    Arc::new(TestTool { spec: spec(name), effect, behaviour, ledger: ledger.clone() })
+    Arc::new(TestTool { spec: spec(name), origin: None, effect, behaviour, ledger: ledger.clone() })
+}
+
+/// A read-only tool of a server, called `server__name` here.
+pub(crate) fn server_tool(server: &str, name: &str, behaviour: Behaviour, ledger: &Ledger) -> Arc<dyn Tool> {
+    let (spec, origin) = (spec(&format!("{server}__{name}")), Some((server.to_owned(), name.to_owned())));
+    Arc::new(TestTool { spec, origin, effect: EffectClass::ReadOnly, behaviour, ledger: ledger.clone() })
 }
 
 /// Tools of one set.
@@ -130,6 +160,10 @@ impl Tool for TestTool {
         self.effect
     }
 
+    fn origin(&self) -> Option<Origin<'_>> {
+        self.origin.as_ref().map(|(server, tool)| Origin { server, tool })
+    }
+
     fn timeout(&self) -> Duration {
         Duration::from_secs(30)
     }
@@ -143,7 +177,7 @@ impl Tool for TestTool {
         if let Some(probe) = probe {
             probe(&context);
         }
-        self.ledger.runs.lock().unwrap().push((self.spec.name.clone(), context.effect_id));
+        self.ledger.runs.lock().unwrap().push((self.spec.name.clone(), context.effect_id.clone()));
         let (name, behaviour) = (self.spec.name.clone(), self.behaviour.clone());
         if matches!(behaviour, Behaviour::PanicsAtOnce) {
             panic!("the tool panics at once, as the test wants it");
@@ -155,6 +189,7 @@ impl Tool for TestTool {
                 Behaviour::Echo => {}
                 Behaviour::Gated(gate) => gate.pass().await,
                 Behaviour::Slow(time) => tokio::time::sleep(time).await,
+                Behaviour::Does(Deed(deed)) => return Ok(ToolOutput::text(deed(context).await)),
                 Behaviour::Huge(bytes) => return Ok(ToolOutput::text("x".repeat(bytes))),
                 Behaviour::Fails(reason) => return Err(ToolFailure(reason.to_owned())),
                 Behaviour::Panics | Behaviour::PanicsAtOnce => panic!("the tool panics, as the test wants it"),

@@ -31,7 +31,9 @@ impl Names {
 
     /// The form that a call opens has its number, and so has the artifact that it creates.
     fn form(&mut self, id: &str) -> String {
-        self.call(&id.replacen("form_", "call_", 1)).replacen('c', "f", 1)
+        let (of_call, question) = id.split_once('.').map_or((id, None), |(call, number)| (call, Some(number)));
+        let name = self.call(&of_call.replacen("form_", "call_", 1)).replacen('c', "f", 1);
+        question.map_or(name.clone(), |number| format!("{name}.{number}"))
     }
 
     fn artifact(&mut self, id: &str) -> String {
@@ -100,6 +102,14 @@ impl Names {
             Event::FormOpened(form) => {
                 let (name, call) = (self.form(form.form_id.as_str()), self.call(form.call_id.as_str()));
                 format!("form {name} for {call}, {}: {:?}", form.kind.as_str(), form.title)
+            }
+            Event::FormClosed { form_id, answer, .. } => {
+                let answer = answer.as_ref().map_or("nobody".to_owned(), |answer| answer.as_str().to_owned());
+                format!("form {} closed: {answer}", self.form(form_id.as_str()))
+            }
+            Event::Notified { call_id, method, params } => {
+                let of = call_id.as_ref().map(|id| format!(" of {}", self.call(id.as_str()))).unwrap_or_default();
+                format!("news{of}: {method} {}", params.as_str())
             }
             Event::Waiting(wait) => self.waiting(wait),
             Event::Resumed { answers } if answers.is_empty() => "resumed".to_owned(),

@@ -1,6 +1,9 @@
 //! One session with an engine, as a client meets it.
 
-use std::{ops::Deref, sync::Mutex};
+use std::{
+    ops::Deref,
+    sync::{Mutex, MutexGuard, atomic::AtomicBool},
+};
 
 use everturn_core::{
     Answer, CallId, Content, Event, Message, SessionId, TenantId, TurnId, TurnState,
@@ -10,7 +13,7 @@ use everturn_engine::{Engine, Flow, SessionUpdate, Started, Submit, SubmitError,
 use everturn_store::{SimStore, TurnStatus};
 use expect_test::Expect;
 
-use super::{Names, Setup, check_session, in_time, until};
+use super::{Names, Setup, in_time, until};
 
 /// Something that a client does.
 #[derive(Clone, Debug)]
@@ -63,6 +66,8 @@ pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) tenant: TenantId,
     pub(super) names: Mutex<Names>,
+    /// Whether sessions were forked or truncated, so that less can be said of what belongs to them.
+    pub(super) cut: AtomicBool,
     session: Mutex<Option<SessionId>>,
 }
 
@@ -78,8 +83,8 @@ impl World {
     pub(crate) async fn start(setup: Setup) -> Self {
         let store = SimStore::new();
         let engine = setup.start(store.clone()).await.expect("a new store works");
-        let (names, session) = (Mutex::default(), Mutex::default());
-        Self { setup, store, engine, tenant: TenantId::local(), names, session }
+        let (names, cut, session) = (Mutex::default(), AtomicBool::new(false), Mutex::default());
+        Self { setup, store, engine, tenant: TenantId::local(), names, cut, session }
     }
 
     /// Another engine over what is stored now, as after a crash: the old one keeps nothing more, and its work ends.
@@ -99,6 +104,11 @@ impl World {
     pub(crate) fn in_session(self, session: SessionId) -> Self {
         *self.session.lock().unwrap() = Some(session);
         self
+    }
+
+    /// The session in view, to look at another.
+    pub(crate) fn session_in_view(&self) -> MutexGuard<'_, Option<SessionId>> {
+        self.session.lock().unwrap()
     }
 
     pub(crate) fn session(&self) -> SessionId {
@@ -139,7 +149,8 @@ impl World {
             None => (Target::New { agent: "tester".to_owned() }, self.setup.update.clone()),
         };
         let (tenant, on_busy) = (self.tenant.clone(), OnBusy::Supersede);
-        Submit { tenant, target, update, submission, reply: None, on_busy, key: None }
+        let (reply, begins_history, request, key) = (None, false, None, None);
+        Submit { tenant, target, update, submission, reply, on_busy, begins_history, request, key }
     }
 
     /// Submits and remembers the session.
@@ -181,7 +192,7 @@ impl World {
     pub(crate) async fn transcript(&self, started: &Started) -> String {
         let events = leg_of(&self.engine, started).await;
         assert!(events.last().is_some_and(|(_, event)| rests(event)), "the leg ended before it rested: {events:?}");
-        check_session(&self.store, &self.engine, &self.tenant, &started.session).await;
+        self.check(&started.session).await;
         self.lines(&events)
     }
 
@@ -227,7 +238,7 @@ impl World {
             record.last_turn.expect("it has a turn").status != TurnStatus::Running
         })
         .await;
-        check_session(&self.store, &self.engine, &self.tenant, &session).await;
+        self.check(&session).await;
         self.stored().await
     }
 }

@@ -1,8 +1,49 @@
-//! What people answer, and by which door.
+//! What people answer, and by which door; and tools that ask.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use everturn_core::{Answer, Content, FormId, Json, Wait, WaitingCall, WaitingFor, submission::Submission};
 use everturn_engine::Reply;
-use rand::{Rng as _, rngs::StdRng};
+use everturn_tools::{Question, ToolContext};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+
+use crate::suite::harness::Behaviour;
+
+/// A tool that tells and asks a few things, and takes its time.
+pub(super) fn curious(seed: u64) -> Behaviour {
+    let rng = Arc::new(Mutex::new(StdRng::seed_from_u64(seed)));
+    Behaviour::does(move |ToolContext { reporter, .. }| {
+        let mut rng = StdRng::seed_from_u64(rng.lock().unwrap().random());
+        async move {
+            let mut told = String::new();
+            for _ in 0..rng.random_range(0..3) {
+                for _ in 0..rng.random_range(0..3) {
+                    reporter.notify("notifications/progress", Json::empty_object());
+                }
+                tokio::time::sleep(Duration::from_millis(rng.random_range(0..100))).await;
+                let schema = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
+                let schema = Json::parse(schema).expect("valid JSON");
+                told += &format!(
+                    "{:?}",
+                    reporter.ask(Question { title: "Which?".to_owned(), description: None, schema }).await
+                );
+            }
+            told
+        }
+    })
+}
+
+/// What is said to a question of a tool that runs.
+pub(super) fn to_question(form: &FormId, rng: &mut StdRng) -> Reply {
+    match rng.random_range(0..4) {
+        0 => Reply { form: None, value: words(rng) },
+        1 => Reply { form: Some(form.clone()), value: Json::parse("[]").expect("valid JSON") },
+        _ => Reply { form: Some(form.clone()), value: value(WaitingFor::Form, rng) },
+    }
+}
 
 /// Answers to what a turn waits for.
 pub(super) enum Answered {

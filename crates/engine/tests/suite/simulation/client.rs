@@ -10,18 +10,21 @@ use everturn_core::{
     submission::{OnBusy, Refused, Submission},
 };
 use everturn_engine::{DeleteError, Engine, SessionUpdate, Started, StopError, Submit, SubmitError, Target};
-use everturn_store::{SessionRecord, TurnStatus};
+use everturn_store::{RecordFilter, SessionRecord, TurnStatus};
 use futures_util::future::join_all;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
-use super::answer::{Answered, answers};
+use super::{
+    answer::{Answered, answers, to_question},
+    cutter,
+};
 
 /// What a client remembers.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) tenant: TenantId,
     name: usize,
-    session: Option<SessionId>,
+    pub(super) session: Option<SessionId>,
     messages_left: usize,
     written: usize,
     /// The turns that it was told were begun or queued, with what it had written.
@@ -29,6 +32,12 @@ pub(super) struct Client {
     /// The turns that it knows of.
     pub(super) known: Vec<(SessionId, TurnId)>,
     pub(super) deleted: Vec<SessionId>,
+    /// The sessions whose end it may have cut off.
+    pub(super) truncated: Vec<SessionId>,
+    /// Whether it forks and truncates.
+    pub(super) cuts: bool,
+    /// How its next session is to be called, if it has a say in it.
+    names: Option<usize>,
     /// Whether it has asked to delete its session, and perhaps not heard what came of it.
     deleting: bool,
     /// What the next session is opened with.
@@ -36,7 +45,13 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(name: usize, messages: usize, update: SessionUpdate) -> Arc<Mutex<Self>> {
+    pub(super) fn new(
+        name: usize,
+        messages: usize,
+        update: SessionUpdate,
+        cuts: bool,
+        names: bool,
+    ) -> Arc<Mutex<Self>> {
         Arc::new(Mutex::new(Self {
             tenant: TenantId::local(),
             name,
@@ -46,6 +61,9 @@ impl Client {
             accepted: Vec::new(),
             known: Vec::new(),
             deleted: Vec::new(),
+            truncated: Vec::new(),
+            cuts,
+            names: names.then_some(1),
             deleting: false,
             update,
         }))
@@ -62,6 +80,8 @@ impl Client {
         assert!(self.deleting, "a session that nobody deleted is gone");
         self.deleting = false;
         self.deleted.extend(self.session.take());
+        // A name is not given again.
+        self.names.iter_mut().for_each(|number| *number += 1);
     }
 
     /// A message that was not written before.
@@ -70,11 +90,23 @@ impl Client {
         let text = format!("message {} of client {}", self.written, self.name);
         let (target, update) = match &self.session {
             Some(session) => (Target::Existing(session.clone()), SessionUpdate::default()),
-            None => (Target::New { agent: "tester".to_owned() }, self.update.clone()),
+            None => (self.new_session(), self.update.clone()),
         };
         let submission = Submission::Begin(vec![Message::user(text.as_str())]);
         let tenant = self.tenant.clone();
-        (Submit { tenant, target, update, submission, reply: None, on_busy, key: None }, text)
+        let begins_history = self.written.is_multiple_of(7);
+        let (reply, request, key) = (None, None, None);
+        (Submit { tenant, target, update, submission, reply, on_busy, begins_history, request, key }, text)
+    }
+
+    fn new_session(&self) -> Target {
+        let agent = "tester".to_owned();
+        match self.names {
+            Some(number) => {
+                Target::Named { session: format!("session-{}-{number}", self.name).parse().expect("an id"), agent }
+            }
+            None => Target::New { agent },
+        }
     }
 
     /// A message of its was taken.
@@ -142,6 +174,16 @@ pub(super) async fn talk(engine: Engine, client: Arc<Mutex<Client>>, seed: u64) 
         if let Some(turn) = &record.last_turn {
             client.lock().unwrap().learn(&session, &turn.id);
         }
+        if let Some(turn) = record.last_turn.as_ref().filter(|turn| turn.status == TurnStatus::Running)
+            && rng.random_ratio(2, 3)
+            && answer_question(&engine, &client, &turn.id, &mut rng).await
+        {
+            continue;
+        }
+        if client.lock().unwrap().cuts && rng.random_ratio(1, 15) {
+            cutter::cut(&engine, &client, &session, &mut rng).await;
+            continue;
+        }
         if rng.random_ratio(1, 150) {
             client.lock().unwrap().deleting = true;
             delete(&engine, &tenant, &session).await;
@@ -161,6 +203,34 @@ pub(super) async fn talk(engine: Engine, client: Arc<Mutex<Client>>, seed: u64) 
             Wish::Answer(wait) => reply(&engine, &client, &wait, &mut rng).await,
         }
     }
+}
+
+/// Says something to what a tool asks while it runs, if one does. Two who do so at once do not both count.
+async fn answer_question(engine: &Engine, client: &Mutex<Client>, turn: &TurnId, rng: &mut StdRng) -> bool {
+    let (mut submit, text) = client.lock().unwrap().compose(OnBusy::Reject);
+    let filter = RecordFilter { session: client.lock().unwrap().session.clone(), state: Some("open".to_owned()) };
+    let Ok(forms) = engine.forms(&submit.tenant, &filter, None, 10).await else { return false };
+    let Some(form) = forms.iter().find(|form| form.turn == *turn && form.opened.form_id.as_str().contains('.')) else {
+        return false;
+    };
+    let reply = to_question(&form.opened.form_id, rng);
+    let in_words = reply.form.is_none();
+    submit.reply = Some(reply);
+    let outcomes = join_all((0..rng.random_range(1..3)).map(|_| engine.submit(submit.clone()))).await;
+    let mut counted = 0;
+    for outcome in outcomes {
+        match outcome {
+            Ok(started) if started.turn != *turn && in_words && started.leg_start == 1 => {
+                // The turn had ended meanwhile: what was said is a message like any other.
+                client.lock().unwrap().taken(started, text.clone());
+            }
+            Ok(_) => counted += 1,
+            Err(error) => expected(&error),
+        }
+    }
+    // In words, the second may answer the next question.
+    assert!(counted <= 1 || in_words, "both counted");
+    true
 }
 
 async fn write(engine: &Engine, client: &Mutex<Client>, on_busy: OnBusy) {
@@ -236,6 +306,10 @@ fn expected(error: &SubmitError) {
         // Some do not say what they were asked.
         SubmitError::FormInvalid { .. } => {}
         SubmitError::NotFound
+        | SubmitError::Deleted { .. }
+        | SubmitError::Exists { .. }
+        | SubmitError::TooManyPermissions { .. }
+        | SubmitError::Overlay { .. }
         | SubmitError::UnknownAgent { .. }
         | SubmitError::Refused(_)
         | SubmitError::Update(_)

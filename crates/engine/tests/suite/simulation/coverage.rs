@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use everturn_core::{Answer, CancelReason, Event, Outcome};
 
-const KINDS: [&str; 23] = [
+const KINDS: [&str; 28] = [
     "step lost in a crash",
     "step restarted",
     "model changed",
@@ -28,6 +28,11 @@ const KINDS: [&str; 23] = [
     "superseded",
     "out of time",
     "ended in the queue",
+    "news",
+    "question answered",
+    "question left",
+    "turn cut",
+    "history begun anew",
 ];
 
 /// What an event is called here.
@@ -35,6 +40,10 @@ fn names(seq: u64, event: &Event) -> Vec<&'static str> {
     match event {
         Event::StepRestarted { reason, .. } if reason.contains("the server stopped") => vec!["step lost in a crash"],
         Event::StepRestarted { .. } => vec!["step restarted"],
+        Event::TurnStarted(started) if started.begins_history => vec!["history begun anew"],
+        Event::Notified { .. } => vec!["news"],
+        Event::FormClosed { answer: Some(_), .. } => vec!["question answered"],
+        Event::FormClosed { answer: None, .. } => vec!["question left"],
         Event::ModelChanged { .. } => vec!["model changed"],
         Event::ToolFinished { content, .. } if content.text().contains("is unknown") => vec!["outcome unknown"],
         Event::Waiting(wait) if wait.calls.is_empty() => vec!["paused for the provider"],
@@ -53,6 +62,7 @@ fn names(seq: u64, event: &Event) -> Vec<&'static str> {
         Event::ArtifactFinished(_) => vec!["artifact kept"],
         Event::HistoryCompacted(_) => vec!["compacted"],
         Event::TurnEnded(_) if seq == 1 => vec!["ended in the queue"],
+        Event::TurnEnded(ended) if seq == 2 && ended.outcome == Outcome::Completed => vec!["turn cut"],
         Event::TurnEnded(ended) => vec![match ended.outcome {
             Outcome::Completed => "completed",
             Outcome::MaxTokens => "max tokens",

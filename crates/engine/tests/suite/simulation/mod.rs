@@ -14,6 +14,7 @@
 mod answer;
 mod client;
 mod coverage;
+mod cutter;
 mod model;
 mod reader;
 mod run;

@@ -12,7 +12,7 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use crate::suite::harness::*;
 
 /// Tools that take a text.
-const TOOLS: [&str; 8] = ["look", "book", "pay", "send", "weather", "slow", "panicky", "nosuch"];
+const TOOLS: [&str; 10] = ["look", "book", "pay", "send", "weather", "slow", "panicky", "nosuch", "plans", "orders"];
 const FORM: &str = r#"{"kind":"clarify","title":"Where?","schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}"#;
 
 /// What the model was asked in vain.

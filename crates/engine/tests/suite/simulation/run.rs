@@ -13,6 +13,7 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::task::{JoinError, JoinSet};
 
 use super::{
+    answer::curious,
     client::{Client, stop, talk},
     coverage::Coverage,
     model::{Complaints, random_model},
@@ -55,6 +56,8 @@ impl Simulation {
             .trusted("send", EffectClass::Effectful, Behaviour::Slow(Duration::from_millis(20)))
             .trusted("slow", EffectClass::Effectful, slow)
             .trusted("panicky", EffectClass::Effectful, Behaviour::Panics)
+            .trusted("plans", EffectClass::ReadOnly, curious(rng.random()))
+            .trusted("orders", EffectClass::Effectful, curious(rng.random()))
             .builtin("request_form")
             .builtin("wait")
             .builtin("create_artifact")
@@ -70,13 +73,15 @@ impl Simulation {
                 // What takes longer is waited for at rest, by the clock on the wall.
                 settings.retry_max = Duration::from_millis(1);
                 settings.form_expiry = rng.random_ratio(1, 4).then(|| Duration::from_millis(1));
+                settings.approval_expiry = rng.random_ratio(1, 4).then(|| Duration::from_millis(1));
+                settings.question_patience = Duration::from_millis(rng.random_range(20..2000));
                 settings.session_queue = rng.random_range(1..4);
                 settings.concurrent_turns = if rng.random_ratio(1, 4) { 2 } else { 100 };
                 settings.ring_bytes = if rng.random() { 200 } else { 256 * 1024 };
             });
-        let clients = (0..rng.random_range(1..=3))
-            .map(|name| Client::new(name, rng.random_range(1..8), setup.update.clone()))
-            .collect();
+        let (cuts, count) = (rng.random_ratio(1, 3), rng.random_range(1..=3));
+        let client = |name| Client::new(name, rng.random_range(1..8), setup.update.clone(), cuts, rng.random());
+        let clients = (0..count).map(client).collect();
         Self { rng, store: SimStore::new(), setup, clients, readers: Arc::default(), complaints }
     }
 
@@ -190,12 +195,14 @@ impl Simulation {
             assert_eq!(*self.complaints.lock().unwrap(), [] as [String; 0], "the model was asked nonsense");
             let engine = self.setup.start(self.store.clone()).await.unwrap();
             let tenant = TenantId::local();
+            let cuts = self.clients.iter().any(|client| client.lock().unwrap().cuts);
+            let history = if cuts { History::Cut } else { History::Whole };
             let mut coverage = Coverage::default();
             let mut intents = BTreeMap::new();
             let rows = engine.sessions(&tenant, None, usize::MAX).await.unwrap();
             for row in &rows {
                 let session = &row.session.id;
-                check_session(&self.store, &engine, &tenant, session).await;
+                check_history(&self.store, &engine, &tenant, session, history).await;
                 for turn in self.store.turns(&tenant, session).await.unwrap() {
                     assert!(turn.status.is_ended(), "{} was left behind: {:?}", turn.id, turn.status);
                     let log = stored_log(&self.store, &turn.id).await;
@@ -208,7 +215,10 @@ impl Simulation {
             }
             self.check_clients(&engine).await;
             self.check_readers().await;
-            let deleted = self.clients.iter().any(|client| !client.lock().unwrap().deleted.is_empty());
+            let deleted = self.clients.iter().any(|client| {
+                let client = client.lock().unwrap();
+                !client.deleted.is_empty() || !client.truncated.is_empty()
+            });
             for ((tool, effect_id), runs) in self.setup.ledger.runs_by_effect() {
                 match intents.get(&effect_id) {
                     Some(EffectClass::Effectful) => assert_eq!(runs, 1, "{tool} had its effect {runs} times"),
@@ -231,14 +241,17 @@ impl Simulation {
                 if client.deleted.contains(session) {
                     continue;
                 }
+                let record = engine.turn(&client.tenant, session, turn).await.unwrap();
+                if record.is_none() && client.truncated.contains(session) {
+                    continue;
+                }
                 let log = stored_log(&self.store, turn).await;
                 let said = [everturn_core::Message::user(text.as_str())];
                 match log.first() {
                     Some((1, Event::TurnStarted(started))) => assert_eq!(started.input, said),
                     // Ended before it began: it is known what would have been said.
                     Some((1, Event::TurnEnded(_))) => {
-                        let record = engine.turn(&client.tenant, session, turn).await.unwrap().expect("it is there");
-                        assert_eq!(record.messages, said);
+                        assert_eq!(record.expect("it is there").messages, said);
                     }
                     other => panic!("an accepted message is lost: {other:?}"),
                 }

@@ -1,6 +1,7 @@
 //! Configurations that are wrong, and what is said about them.
 
 mod agents;
+mod mcp;
 mod server;
 mod shape;
 
@@ -71,7 +72,8 @@ proptest! {
             "kind = 'openai'", "base_url = 'http://é/'", "base_url = '://'", "[[agents]]", "name = 'é'",
             "model = '/'", "model = 'p/m'", "tools = ['é', 'é']", "trusted = ['é']", "instructions = '{{é}} {{ }} {{'",
             "version = 'é'", "max_steps = -9223372036854775808", "turn_timeout = 'é'", "turn_timeout = '99999999999999h'",
-            "[[agents.options]]", "type = 'select'", "options = ['é']", "default = 'è'", "[limits]", "retries = 5",
+            "[[agents.options]]", "type = 'select'", "options = ['é']", "default = 'è'", "[limits]", "retries = 5", "[mcp.é]", "[mcp.p]",
+            "command = ['é']", "url = 'http://é/'", "env = { é = 'é' }", "headers = { é = 'é' }", "effects = { é = 'é' }",
         ]).prop_map(str::to_owned),
         "\\PC{0,20}",
     ], 0..12)) {

@@ -58,7 +58,7 @@ fn unknown_keys() {
             error: unknown key `colour`
               --> everturn.toml:1:1
 
-            hint: the keys here are `listen`, `store`, `durability`, `keys`, `providers`, `agents`, `limits`, `retention`"#]],
+            hint: the keys here are `listen`, `store`, `durability`, `keys`, `providers`, `agents`, `mcp`, `limits`, `retention`, `recipes`, `goose`"#]],
     );
     check_agent(
         "tols = ['clock']",

@@ -53,9 +53,15 @@ impl Home {
     /// As [`Self::start`], with more arguments.
     #[track_caller]
     pub(crate) fn start_with(&self, arguments: &[&str]) -> Server {
+        self.start_in(&[], arguments)
+    }
+
+    /// As [`Self::start_with`], with these variables, of which there are none else.
+    #[track_caller]
+    pub(crate) fn start_in(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Server {
         let log = std::fs::File::create(self.path().join("log.txt")).unwrap();
         let mut command = self.command(&["--listen", "127.0.0.1:0"]);
-        command.args(arguments);
+        command.args(arguments).envs(variables.iter().copied());
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -87,6 +93,11 @@ impl Server {
     /// A client without a key.
     pub(crate) fn client(&self) -> Client {
         Client { address: self.address, key: None }
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends it as a crash does: at once, without a chance to do anything.

@@ -93,6 +93,11 @@ impl Talk {
         self.names.real(name)
     }
 
+    /// What was said.
+    pub(crate) fn text(self) -> String {
+        self.text
+    }
+
     /// Compares what was said.
     #[track_caller]
     pub(crate) fn check(self, expected: Expect) {

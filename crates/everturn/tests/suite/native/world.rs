@@ -21,36 +21,36 @@ model = 'script/model'
 ";
 
 /// A configuration with these limits, without keys.
-pub(super) fn config(limits: &str) -> String {
+pub(crate) fn config(limits: &str) -> String {
     shared_config(limits) + AGENTS
 }
 
 /// A server of a test's own.
-pub(super) struct World {
-    pub(super) home: Home,
-    pub(super) server: Server,
+pub(crate) struct World {
+    pub(crate) home: Home,
+    pub(crate) server: Server,
 }
 
 impl World {
     /// Without keys: everybody may do everything.
     #[track_caller]
-    pub(super) fn start(limits: &str) -> Self {
+    pub(crate) fn start(limits: &str) -> Self {
         Self::with(&config(limits))
     }
 
     #[track_caller]
-    pub(super) fn with(config: &str) -> Self {
+    pub(crate) fn with(config: &str) -> Self {
         let home = Home::new(config);
         Self { server: home.start(), home }
     }
 
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         self.server.client()
     }
 
     /// Kills the server and starts it again on what it left.
     #[track_caller]
-    pub(super) fn crash(&mut self) {
+    pub(crate) fn crash(&mut self) {
         self.server.kill();
         self.server = self.home.start();
     }
@@ -58,18 +58,18 @@ impl World {
 
 /// A turn of a session, and who reads it.
 #[derive(Clone, Debug)]
-pub(super) struct Turn {
-    pub(super) client: Client,
-    pub(super) session: String,
-    pub(super) message: String,
-    pub(super) kind: String,
+pub(crate) struct Turn {
+    pub(crate) client: Client,
+    pub(crate) session: String,
+    pub(crate) message: String,
+    pub(crate) kind: String,
 }
 
 /// One frame of a stream.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) id: String,
-    pub(super) data: Value,
+pub(crate) struct Frame {
+    pub(crate) id: String,
+    pub(crate) data: Value,
 }
 
 impl fmt::Debug for Frame {
@@ -81,7 +81,7 @@ impl fmt::Debug for Frame {
 impl Frame {
     /// A frame with an id and data; `None` for the one that only says how soon to come back.
     #[track_caller]
-    pub(super) fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         if text == "retry: 1000" {
             return None;
         }
@@ -91,25 +91,25 @@ impl Frame {
         Some(Self { id: id.to_owned(), data: serde_json::from_str(data).unwrap() })
     }
 
-    pub(super) fn kind(&self) -> &str {
+    pub(crate) fn kind(&self) -> &str {
         self.data["type"].as_str().unwrap()
     }
 }
 
 /// All frames of an answer.
 #[track_caller]
-pub(super) fn frames(body: &str) -> Vec<Frame> {
+pub(crate) fn frames(body: &str) -> Vec<Frame> {
     body.split_terminator("\n\n").filter_map(Frame::read).collect()
 }
 
 /// Their types, in order.
-pub(super) fn kinds(frames: &[Frame]) -> Vec<&str> {
+pub(crate) fn kinds(frames: &[Frame]) -> Vec<&str> {
     frames.iter().map(Frame::kind).collect()
 }
 
 /// Spawns a turn, which is accepted.
 #[track_caller]
-pub(super) fn spawn(client: &Client, body: &Value) -> Turn {
+pub(crate) fn spawn(client: &Client, body: &Value) -> Turn {
     let answer = client.send("POST", "/api/v1/sessions/stream", &body.to_string());
     assert_eq!(answer.status, 202, "{answer:?}");
     let json = answer.json();
@@ -119,29 +119,29 @@ pub(super) fn spawn(client: &Client, body: &Value) -> Turn {
 
 /// Spawns a turn in a new session of the agent with every tool, which plays this script.
 #[track_caller]
-pub(super) fn play(client: &Client, script: &str) -> Turn {
+pub(crate) fn play(client: &Client, script: &str) -> Turn {
     spawn(client, &json!({ "agent_id": "writer", "message": format!("play {script}") }))
 }
 
 impl Turn {
     /// The same turn, after the server was started again.
-    pub(super) fn on(&self, world: &World) -> Self {
+    pub(crate) fn on(&self, world: &World) -> Self {
         Self { client: Client { key: self.client.key.clone(), ..world.client() }, ..self.clone() }
     }
 
     /// Spawns the next turn of the session, or answers what it waits for.
     #[track_caller]
-    pub(super) fn say(&self, message: &str) -> Self {
+    pub(crate) fn say(&self, message: &str) -> Self {
         spawn(&self.client, &json!({ "session_id": self.session, "message": message }))
     }
 
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         format!("/api/v1/sessions/{}/messages/{}", self.session, self.message)
     }
 
     /// The turn as the list of messages shows it.
     #[track_caller]
-    pub(super) fn shown(&self) -> Value {
+    pub(crate) fn shown(&self) -> Value {
         let answer = self.client.send("GET", &self.path(), "");
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()
@@ -149,7 +149,7 @@ impl Turn {
 
     /// The stream from its beginning, as it comes.
     #[track_caller]
-    pub(super) fn open(&self) -> Streaming {
+    pub(crate) fn open(&self) -> Streaming {
         let stream = self.client.open("GET", &format!("{}/stream", self.path()), "");
         assert_eq!(stream.status(), 200);
         stream
@@ -157,7 +157,7 @@ impl Turn {
 
     /// The stream after a frame, as it comes.
     #[track_caller]
-    pub(super) fn open_after(&self, id: &str) -> Streaming {
+    pub(crate) fn open_after(&self, id: &str) -> Streaming {
         let stream =
             self.client.open_with("GET", &format!("{}/stream", self.path()), &[("last-event-id", id)], String::new());
         assert_eq!(stream.status(), 200);
@@ -175,19 +175,19 @@ impl Turn {
 
     /// All frames until the server closes the stream.
     #[track_caller]
-    pub(super) fn frames(&self) -> Vec<Frame> {
+    pub(crate) fn frames(&self) -> Vec<Frame> {
         self.read(&[])
     }
 
     /// The frames after this one, until the server closes the stream.
     #[track_caller]
-    pub(super) fn frames_after(&self, id: &str) -> Vec<Frame> {
+    pub(crate) fn frames_after(&self, id: &str) -> Vec<Frame> {
         self.read(&[("last-event-id", id)])
     }
 
     /// Waits until the turn is complete; gives its last frame's data.
     #[track_caller]
-    pub(super) fn complete(&self) -> Value {
+    pub(crate) fn complete(&self) -> Value {
         let frames = self.frames();
         let last = frames.last().unwrap();
         assert_eq!(last.kind(), "complete", "{frames:#?}");
@@ -196,7 +196,7 @@ impl Turn {
 
     /// Waits until the turn is paused; gives that frame.
     #[track_caller]
-    pub(super) fn paused(&self) -> Frame {
+    pub(crate) fn paused(&self) -> Frame {
         let frames = self.frames();
         let last = frames.last().unwrap();
         assert_eq!(last.kind(), "paused", "{frames:#?}");

@@ -21,6 +21,8 @@ const MIN_THINKING_BUDGET: u64 = 1024;
 struct Body<'a> {
     model: &'a str,
     max_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
     stream: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
     system: String,
@@ -129,6 +131,8 @@ pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> R
     serde_json::to_vec(&Body {
         model,
         max_tokens: answer,
+        // A model that thinks takes no other temperature than its own.
+        temperature: request.temperature().filter(|_| thinking.is_none()).map(|temperature| temperature.min(1.0)),
         stream: true,
         system: history::system(request),
         messages,

@@ -47,6 +47,8 @@ struct Declaration<'a> {
 #[serde(rename_all = "camelCase")]
 struct GenerationConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<ThinkingConfig>,
@@ -54,7 +56,7 @@ struct GenerationConfig {
 
 impl GenerationConfig {
     fn is_empty(&self) -> bool {
-        self.max_output_tokens.is_none() && self.thinking_config.is_none()
+        self.max_output_tokens.is_none() && self.thinking_config.is_none() && self.temperature.is_none()
     }
 }
 
@@ -141,7 +143,8 @@ pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> R
     let tools = if declarations.is_empty() { vec![] } else { vec![Tools { function_declarations: declarations }] };
     let thinking_config = (thinks(model) || settings.thinking_budget.is_some())
         .then_some(ThinkingConfig { include_thoughts: true, thinking_budget: settings.thinking_budget });
-    let generation_config = GenerationConfig { max_output_tokens: request.max_output_tokens, thinking_config };
+    let (max_output_tokens, temperature) = (request.max_output_tokens, request.temperature());
+    let generation_config = GenerationConfig { temperature, max_output_tokens, thinking_config };
     serde_json::to_vec(&Body { system_instruction, contents, tools, generation_config })
 }
 

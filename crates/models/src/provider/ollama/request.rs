@@ -29,12 +29,14 @@ struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     num_ctx: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     num_predict: Option<u64>,
 }
 
 impl Options {
     fn is_empty(&self) -> bool {
-        self.num_ctx.is_none() && self.num_predict.is_none()
+        self.num_ctx.is_none() && self.num_predict.is_none() && self.temperature.is_none()
     }
 }
 
@@ -109,7 +111,11 @@ pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> R
         messages,
         tools: request.tools.iter().map(tool).collect(),
         stream: true,
-        options: Options { num_ctx: settings.context_window, num_predict: request.max_output_tokens },
+        options: Options {
+            num_ctx: settings.context_window,
+            num_predict: request.max_output_tokens,
+            temperature: request.temperature(),
+        },
     })
 }
 

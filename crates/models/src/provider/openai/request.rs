@@ -20,6 +20,8 @@ struct Body<'a> {
     stream: bool,
     stream_options: StreamOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u64>,
@@ -125,6 +127,7 @@ pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> R
         tools: request.tools.iter().map(tool).collect(),
         stream: true,
         stream_options: StreamOptions { include_usage: true },
+        temperature: request.temperature(),
         max_tokens,
         max_completion_tokens,
     })

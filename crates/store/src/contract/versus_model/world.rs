@@ -1,5 +1,7 @@
 //! Commands that are likely to be kept, and sometimes are not.
 
+mod history;
+
 use std::collections::HashMap;
 
 use bytes::Bytes;
@@ -78,6 +80,7 @@ impl World {
             }
             Command::CreateSession(_)
             | Command::EndTurn(_)
+            | Command::TruncateSession(_)
             | Command::Append(_)
             | Command::Put(_)
             | Command::ReplaceLog(_)
@@ -130,8 +133,12 @@ impl World {
             0 => talk.delete(),
             1 => Command::ForgetDeleted { before: Timestamp(self.clock - self.random.random_range(0..2 * DAY)) },
             2..6 => self.put(talk, model).await,
-            _ if session.is_none() && self.random.random_ratio(1, 2) => talk.create(),
-            _ => self.turn_command(talk, session.as_ref(), &turns),
+            _ if session.is_none() && self.random.random_ratio(3, 4) => self.creation(talk, model).await,
+            6..14 if turns.iter().all(|turn| turn.status.is_ended()) || self.random.random_ratio(1, 8) => {
+                self.truncation(talk, session.as_ref(), &turns)
+            }
+            14 if self.random.random_ratio(1, 3) => self.creation(talk, model).await,
+            _ => self.begins_history(|world| world.turn_command(talk, session.as_ref(), &turns)),
         }
     }
 

@@ -14,8 +14,10 @@ pub(super) struct SessionState {
     pub(super) id: i64,
     pub(super) tenant: i64,
     pub(super) version: u64,
-    /// How many it has.
+    /// The ordinal of the last one.
     pub(super) turns: u64,
+    /// The turn that was started last; zero if none was.
+    pub(super) current: i64,
     /// How many of them are queued.
     pub(super) queued: u64,
     /// Whether one of them runs or waits.
@@ -28,7 +30,6 @@ pub(super) struct SessionState {
 pub(super) struct TurnState {
     pub(super) id: i64,
     pub(super) session: i64,
-    pub(super) ordinal: u64,
     pub(super) epoch: u64,
     pub(super) head: u64,
     pub(super) taken_epoch: u64,
@@ -58,7 +59,7 @@ impl Batch<'_, '_> {
 
     pub(super) fn session(&self, tenant: i64, name: &SessionId) -> Result<Option<SessionState>, StoreError> {
         let mut select = self.connection.prepare_cached(
-            "SELECT id, version, turns, queued, is_open, created_at, opened_by_turn FROM sessions
+            "SELECT id, version, turns, queued, is_open, created_at, opened_by_turn, current FROM sessions
              WHERE tenant = ?1 AND name = ?2",
         )?;
         let found = select.query_row(params![tenant, name.as_str()], |row| {
@@ -71,6 +72,7 @@ impl Batch<'_, '_> {
                 is_open: row.get(4)?,
                 created_at: Timestamp(row.get(5)?),
                 opened_by_turn: row.get(6)?,
+                current: row.get(7)?,
             })
         });
         Ok(found.optional()?)
@@ -101,17 +103,27 @@ impl Batch<'_, '_> {
         }
     }
 
-    /// The first turn of a session's queue.
-    pub(super) fn first_queued(&self, session: i64) -> Result<Option<i64>, StoreError> {
+    /// The first turn of a session's queue, and its ordinal.
+    pub(super) fn first_queued(&self, session: i64) -> Result<Option<(i64, u64)>, StoreError> {
         let mut select = self.connection.prepare_cached(
-            "SELECT id FROM turns INDEXED BY turns_queued WHERE session = ?1 AND phase = 4 ORDER BY ordinal LIMIT 1",
+            "SELECT id, ordinal FROM turns INDEXED BY turns_queued WHERE session = ?1 AND phase = 4
+             ORDER BY ordinal LIMIT 1",
         )?;
-        Ok(select.query_row([session], |row| row.get(0)).optional()?)
+        Ok(select.query_row([session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+    }
+
+    /// Whether a session has a turn, its own or one that it shares.
+    pub(super) fn has_turn(&self, session: i64, turn: &TurnState) -> Result<bool, StoreError> {
+        if turn.session == session {
+            return Ok(true);
+        }
+        let mut select = self.connection.prepare_cached("SELECT 1 FROM shared WHERE turn = ?1 AND session = ?2")?;
+        Ok(select.exists([turn.id, session])?)
     }
 
     pub(super) fn turn(&self, name: &TurnId) -> Result<Option<TurnState>, StoreError> {
         let mut select = self.connection.prepare_cached(
-            "SELECT id, session, ordinal, epoch, head, taken_epoch, taken_version, taken_by, rest_version, tokens_in,
+            "SELECT id, session, epoch, head, taken_epoch, taken_version, taken_by, rest_version, tokens_in,
                  tokens_out, log_level, status
              FROM turns WHERE name = ?1",
         )?;
@@ -120,16 +132,15 @@ impl Batch<'_, '_> {
         Ok(Some(TurnState {
             id: row.get(0)?,
             session: row.get(1)?,
-            ordinal: row.get(2)?,
-            epoch: row.get(3)?,
-            head: row.get(4)?,
-            taken_epoch: row.get(5)?,
-            taken_version: row.get(6)?,
-            taken_by: row.get(7)?,
-            rest_version: row.get(8)?,
-            usage: Usage { input: row.get(9)?, output: row.get(10)? },
-            log_level: row.get(11)?,
-            status: from_json(row, 12)?,
+            epoch: row.get(2)?,
+            head: row.get(3)?,
+            taken_epoch: row.get(4)?,
+            taken_version: row.get(5)?,
+            taken_by: row.get(6)?,
+            rest_version: row.get(7)?,
+            usage: Usage { input: row.get(8)?, output: row.get(9)? },
+            log_level: row.get(10)?,
+            status: from_json(row, 11)?,
         }))
     }
 }

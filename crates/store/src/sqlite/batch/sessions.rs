@@ -1,30 +1,12 @@
 //! Commands about sessions as a whole, and about what has grown old.
 
-use everturn_core::{Timestamp, TurnId};
+use everturn_core::Timestamp;
 use rusqlite::params;
 
 use super::{Batch, Judged, follows};
-use crate::{
-    DeleteSession, NewSession, Receipt, Refusal, ReplaceLog,
-    sqlite::{fault::corrupt, log},
-};
+use crate::{DeleteSession, Receipt, Refusal, ReplaceLog, sqlite::log};
 
 impl Batch<'_, '_> {
-    pub(super) fn create_session(&mut self, new: &NewSession) -> Judged {
-        let tenant = self.tenant(&new.tenant)?;
-        let created = Receipt { epoch: 0, version: 1 };
-        if let Some(session) = self.session(tenant, &new.id)? {
-            let unchanged = session.version > 1 || self.config(session.id)? == new.config;
-            let same = !session.opened_by_turn && session.created_at == new.at && unchanged;
-            return if same { Ok(created) } else { Err(Refusal::Exists.into()) };
-        }
-        if self.is_deleted(tenant, &new.id)? {
-            return Err(Refusal::Exists.into());
-        }
-        self.insert_session(&new.tenant, &new.id, &new.config, new.at, 0)?;
-        Ok(created)
-    }
-
     pub(super) fn delete_session(&mut self, delete: &DeleteSession) -> Judged {
         let done = Receipt { epoch: 0, version: 0 };
         let tenant = self.tenant(&delete.tenant)?;
@@ -35,22 +17,9 @@ impl Batch<'_, '_> {
         self.check_key(&delete.tenant, delete.key.as_ref(), delete.at)?;
         let session = session.ok_or(Refusal::NotFound)?;
 
-        let turns: Vec<(i64, String)> = self
-            .connection
-            .prepare_cached("SELECT id, name FROM turns WHERE session = ?1")?
-            .query_map([session.id], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<_, _>>()?;
-        for (id, turn) in turns {
-            let turn = TurnId::try_from(turn).map_err(corrupt)?;
-            let rows = self.staged.rows(&turn);
-            log::delete_rows(self.connection, &rows)?;
-            self.gone.rows.rows += rows.len();
-            self.gone.rows.bytes += rows.iter().map(|row| row.bytes).sum::<u64>();
-            log::delete_chunks(self.connection, id)?;
-            self.staged.stop(&turn);
-        }
+        self.let_go(session.id, 0)?;
         for statement in [
-            "DELETE FROM turns WHERE session = ?1",
+            "DELETE FROM truncations WHERE session = ?1",
             "DELETE FROM blobs WHERE record IN (SELECT id FROM records WHERE session = ?1)",
             "DELETE FROM records WHERE session = ?1",
             "DELETE FROM configs WHERE session = ?1",

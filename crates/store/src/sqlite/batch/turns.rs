@@ -31,7 +31,7 @@ impl Batch<'_, '_> {
         let receipt = Receipt { epoch, version };
         let known = self.turn(&begin.turn)?;
         if let (Some(turn), Some(session)) = (&known, &session)
-            && turn.session == session.id
+            && self.has_turn(session.id, turn)?
         {
             return Ok(receipt);
         }
@@ -69,32 +69,34 @@ impl Batch<'_, '_> {
             };
             self.write_rest(resting, &end.rest)?;
         }
+        let turn = self.ids.turn();
         let (id, ordinal) = match &session {
             Some(session) => {
                 let ordinal = session.turns + 1;
+                let current = if node.is_some() { turn } else { session.current };
                 self.connection
                     .prepare_cached(if node.is_some() {
-                        "UPDATE sessions SET version = ?2, updated_at = ?3, turns = ?4, current = ?4, is_open = 1
+                        "UPDATE sessions SET version = ?2, updated_at = ?3, turns = ?4, current = ?5, is_open = 1
                          WHERE id = ?1"
                     } else {
-                        "UPDATE sessions SET version = ?2, updated_at = ?3, turns = ?4, queued = queued + 1
+                        "UPDATE sessions SET version = ?2, updated_at = ?3, turns = ?4, current = ?5,
+                             queued = queued + 1
                          WHERE id = ?1"
                     })?
-                    .execute(params![session.id, version, begin.at.millis(), ordinal])?;
+                    .execute(params![session.id, version, begin.at.millis(), ordinal, current])?;
                 self.update_config(session.id, &begin.config)?;
                 (session.id, ordinal)
             }
-            None => (self.insert_session(&begin.tenant, &begin.session, &begin.config, begin.at, 1)?, 1),
+            None => (self.insert_session(&begin.tenant, &begin.session, &begin.config, begin.at, Some(turn))?, 1),
         };
 
-        let turn = self.ids.turn();
         let head = u64::from(begin.segment.count());
         self.connection
             .prepare_cached(
                 "INSERT INTO turns (id, name, session, ordinal, epoch, node, head, gathered, taken_epoch,
-                     taken_version, taken_by, rest_version, tokens_in, tokens_out, created_at, log_level, phase, status,
-                     messages)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?5, ?8, '', 0, 0, 0, ?9, 0, ?10, ?11, ?12)",
+                     taken_version, taken_by, rest_version, tokens_in, tokens_out, created_at, log_level,
+                     begins_history, message_count, phase, status, messages)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?5, ?8, '', 0, 0, 0, ?9, 0, ?10, ?11, ?12, ?13, ?14)",
             )?
             .execute(params![
                 turn,
@@ -106,6 +108,8 @@ impl Batch<'_, '_> {
                 head,
                 version,
                 begin.at.millis(),
+                begin.begins_history,
+                begin.messages.len(),
                 phase(&status),
                 to_json(&status)?,
                 to_json(&begin.messages)?,
@@ -133,7 +137,10 @@ impl Batch<'_, '_> {
             let is_free = !session.is_open && session.queued == 0;
             return if is_free { Ok(None) } else { Err(Refusal::Changed.into()) };
         };
-        let turn = self.turn(&end.turn)?.filter(|turn| turn.session == session.id).ok_or(Refusal::NotFound)?;
+        let turn = self.turn(&end.turn)?.ok_or(Refusal::NotFound)?;
+        if !self.has_turn(session.id, &turn)? {
+            return Err(Refusal::NotFound.into());
+        }
         let waits = matches!(turn.status, TurnStatus::Waiting(_));
         if !waits || session.queued > 0 || !end.rest.status.is_ended() {
             return Err(Refusal::Changed.into());
@@ -149,9 +156,9 @@ impl Batch<'_, '_> {
         session: &SessionId,
         turn: &TurnId,
     ) -> Result<Option<(SessionState, TurnState)>, StoreError> {
-        let session = self.session(self.tenant(tenant)?, session)?;
-        let turn = self.turn(turn)?;
-        Ok(session.zip(turn).filter(|(session, turn)| turn.session == session.id))
+        let Some(session) = self.session(self.tenant(tenant)?, session)? else { return Ok(None) };
+        let Some(turn) = self.turn(turn)? else { return Ok(None) };
+        Ok(self.has_turn(session.id, &turn)?.then_some((session, turn)))
     }
 
     pub(super) fn resume_turn(&mut self, resume: &ResumeTurn) -> Judged {
@@ -165,7 +172,9 @@ impl Batch<'_, '_> {
         let (session, turn) = found.ok_or(Refusal::NotFound)?;
         let is_its_turn = match turn.status {
             TurnStatus::Waiting(_) => true,
-            TurnStatus::Queued => !session.is_open && self.first_queued(session.id)? == Some(turn.id),
+            TurnStatus::Queued => {
+                !session.is_open && self.first_queued(session.id)?.is_some_and(|(first, _)| first == turn.id)
+            }
             TurnStatus::Running | TurnStatus::Ended(_) => false,
         };
         if session.version != resume.expected_version || !is_its_turn {
@@ -181,7 +190,7 @@ impl Batch<'_, '_> {
                 "UPDATE sessions SET version = ?2, updated_at = ?3, current = ?4, is_open = 1, queued = queued - ?5
                  WHERE id = ?1",
             )?
-            .execute(params![session.id, version, resume.at.millis(), turn.ordinal, left_the_queue])?;
+            .execute(params![session.id, version, resume.at.millis(), turn.id, left_the_queue])?;
         self.update_config(session.id, &resume.config)?;
         self.connection
             .prepare_cached(

@@ -108,7 +108,8 @@ impl Batch<'_, '_> {
         self.connection
             .prepare_cached(
                 "UPDATE turns SET node = NULL, head = ?2, rest_version = ?3, tokens_in = ?4, tokens_out = ?5,
-                     rested_at = ?6, wake_at = ?7, phase = ?8, status = ?9, compaction = ?10, messages = ?11
+                     rested_at = ?6, wake_at = ?7, phase = ?8, status = ?9, compaction = ?10, messages = ?11,
+                     message_count = ?12
                  WHERE id = ?1",
             )?
             .execute(params![
@@ -123,6 +124,7 @@ impl Batch<'_, '_> {
                 to_json(&rest.status)?,
                 compaction,
                 to_json(&rest.messages)?,
+                rest.messages.len(),
             ])?;
         self.connection
             .prepare_cached(
@@ -153,23 +155,23 @@ impl Batch<'_, '_> {
         }
     }
 
-    /// Adds a session with so many turns, which run: none, or one.
+    /// Adds a session that has no turn, or is opened by one, its first.
     pub(super) fn insert_session(
         &self,
         tenant: &TenantId,
         name: &SessionId,
         config: &SessionConfig,
         at: Timestamp,
-        turns: u64,
+        opened_by: Option<i64>,
     ) -> Result<i64, StoreError> {
         let tenant = self.tenant_or_new(tenant)?;
         self.connection
             .prepare_cached(
                 "INSERT INTO sessions (tenant, name, version, turns, current, queued, is_open, tokens_in, tokens_out,
                      created_at, updated_at, opened_by_turn)
-                 VALUES (?1, ?2, 1, ?3, ?3, 0, ?3, 0, 0, ?4, ?4, ?3)",
+                 VALUES (?1, ?2, 1, ?3, ?5, 0, ?3, 0, 0, ?4, ?4, ?3)",
             )?
-            .execute(params![tenant, name.as_str(), turns, at.millis()])?;
+            .execute(params![tenant, name.as_str(), opened_by.is_some(), at.millis(), opened_by.unwrap_or(0)])?;
         let id = self.connection.last_insert_rowid();
         self.connection
             .prepare_cached("INSERT INTO configs (session, config) VALUES (?1, ?2)")?
@@ -194,6 +196,6 @@ impl Batch<'_, '_> {
     }
 }
 
-fn tokens(count: u64) -> i64 {
+pub(super) fn tokens(count: u64) -> i64 {
     int(count).min(MAX_TOKENS)
 }

@@ -1,0 +1,88 @@
+//! `everturn mcp list`.
+
+use std::{fmt::Write as _, process::ExitCode};
+
+use everturn_mcp::{ServerReport, ServerState, effect_word};
+use serde_json::{Value, json};
+
+use crate::config::{Config, Environment};
+
+pub(super) async fn run(config: &Config, environment: &Environment, as_json: bool) -> anyhow::Result<ExitCode> {
+    let started = super::start(config.mcp.clone(), environment).await?;
+    let reports = started.mcp.report();
+    started.mcp.shutdown().await;
+    let disabled: Vec<&str> = config.mcp.iter().filter(|server| !server.enabled).map(|server| &*server.name).collect();
+    let text = if as_json { to_json(&reports, &disabled) } else { to_text(&reports, &disabled) };
+    anstream::println!("{}", text.trim_end());
+    let all_ready = reports.iter().all(|report| report.health.state == ServerState::Ready);
+    Ok(if all_ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn to_json(reports: &[ServerReport], disabled: &[&str]) -> String {
+    let server = |report: &ServerReport| {
+        let tool = |tool: &everturn_mcp::ToolReport| {
+            json!({
+                "name": tool.name, "tool": tool.tool, "effect": effect_word(tool.effect), "title": tool.title,
+                "description": tool.description,
+            })
+        };
+        let left_out = |left_out: &everturn_mcp::LeftOut| json!({ "tool": left_out.tool, "reason": left_out.reason });
+        json!({
+            "name": report.health.name,
+            "state": report.health.state.as_str(),
+            "trouble": report.health.trouble,
+            "software": report.software.as_ref().map(|(name, version)| json!({ "name": name, "version": version })),
+            "tools": report.tools.iter().map(tool).collect::<Vec<_>>(),
+            "left_out": report.left_out.iter().map(left_out).collect::<Vec<_>>(),
+        })
+    };
+    let off = |name: &&str| json!({ "name": name, "state": "disabled" });
+    let servers: Vec<Value> = reports.iter().map(server).chain(disabled.iter().map(off)).collect();
+    format!("{:#}", json!({ "servers": servers }))
+}
+
+fn to_text(reports: &[ServerReport], disabled: &[&str]) -> String {
+    if reports.is_empty() && disabled.is_empty() {
+        return "There are no MCP servers in the configuration; add a table [mcp.NAME] with a command or a url"
+            .to_owned();
+    }
+    let mut text = String::new();
+    for report in reports {
+        let _ = write!(text, "{}  {}", report.health.name, report.health.state.as_str());
+        if let Some((name, version)) = &report.software {
+            let _ = write!(text, "  {name} {version}");
+        }
+        text.push('\n');
+        if let Some(trouble) = &report.health.trouble {
+            let _ = writeln!(text, "  {trouble}");
+        }
+        let width = report.tools.iter().map(|tool| tool.tool.chars().count()).max().unwrap_or_default().min(40);
+        for tool in &report.tools {
+            let about = match (&tool.title, tool.description.lines().next()) {
+                (Some(title), Some(line)) if title != line => format!("{title}: {line}"),
+                (_, Some(line)) => line.to_owned(),
+                (title, None) => title.clone().unwrap_or_default(),
+            };
+            let effect = effect_word(tool.effect);
+            let line = format!("  {:width$}  {effect:10}  {}", tool.tool, cut(&about));
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        for left_out in &report.left_out {
+            let _ = writeln!(text, "  left out: {}: {}", left_out.tool, left_out.reason);
+        }
+        text.push('\n');
+    }
+    for name in disabled {
+        let _ = writeln!(text, "{name}  disabled");
+    }
+    text
+}
+
+/// Enough of a line to know what a tool does.
+fn cut(line: &str) -> String {
+    const CHARACTERS: usize = 100;
+    if line.chars().count() <= CHARACTERS {
+        return line.to_owned();
+    }
+    line.chars().take(CHARACTERS).chain(['…']).collect()
+}

@@ -1,0 +1,15 @@
+//! MCP servers as tools of turns, through everything that there is in between.
+
+mod approvals;
+mod broken;
+mod by_hand;
+mod commands;
+mod effects;
+mod failures;
+mod lists;
+mod orphans;
+mod parallel;
+mod peers;
+mod questions;
+mod secrets;
+mod world;

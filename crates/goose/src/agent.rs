@@ -1,0 +1,215 @@
+//! `/agent/*`: sessions that are made before anything is said, and what their agents can do.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{
+    Json,
+    body::Body,
+    extract::{Query, State, rejection::QueryRejection},
+    response::{IntoResponse, Response},
+};
+use everturn_core::{Json as Text, SessionConfig, TenantId};
+use everturn_engine::{Agent, NewConversation, SessionUpdate};
+use everturn_http::{Object, Scope, parse_json, read_body, submission_key};
+use everturn_recipes::{Recipe, RenderError};
+use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::{json, value::RawValue};
+
+use crate::{
+    error::ApiError,
+    recipe::{Chosen, Dressing, blocking, put_on},
+    routes::{Api, nothing, session_named},
+    session_out::WORKING_DIR,
+    sessions::Detail,
+};
+
+/// Longest path of a working directory, in bytes.
+const MAX_PATH: usize = 4096;
+
+/// `StartAgentRequest`.
+#[derive(Deserialize)]
+struct StartIn {
+    working_dir: Option<String>,
+    recipe: Option<Box<RawValue>>,
+    recipe_id: Option<String>,
+    recipe_deeplink: Option<String>,
+    /// Which agent: ours, since the releases had one only.
+    agent: Option<String>,
+}
+
+pub(crate) async fn start(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Chat)?;
+    let body = read_body(&headers, body, api.limits).await?;
+    let Object(request): Object<StartIn> = parse_json(&body, api.limits)?;
+    let key = submission_key(&headers, "POST /goose/agent/start", &body)?;
+    if request.recipe_deeplink.is_some() {
+        let message = "recipe_deeplink: links to recipes are not read here; send the recipe itself in \"recipe\", or the \
+            id of one of this server's in \"recipe_id\"";
+        return Err(ApiError::invalid(message));
+    }
+    let agent = request.agent.map_or_else(|| api.default_agent(), Ok)?;
+    let mut update = SessionUpdate { agent_tools: true, titled: true, ..SessionUpdate::default() };
+    if let Some(folder) = request.working_dir {
+        note_folder(&mut update, &folder)?;
+    }
+    let chosen = match (request.recipe_id, request.recipe) {
+        (Some(id), _) => Some(api.recipe_by_id(&id).await?),
+        (None, Some(recipe)) => {
+            let recipe = blocking(move || Recipe::from_json(recipe.get())).await?;
+            let recipe = recipe.map_err(|error| ApiError::new(StatusCode::BAD_REQUEST, format!("recipe: {error}")))?;
+            Some(Chosen { recipe: Arc::new(recipe), name: None })
+        }
+        (None, None) => None,
+    };
+    if let Some(chosen) = chosen {
+        let values = BTreeMap::new();
+        let overlay = match api.overlay(&agent, &chosen.recipe, &values).await {
+            Ok(overlay) => Some(overlay),
+            // They come later, with user_recipe_values or the first message.
+            Err(Dressing::Render(RenderError::MissingParameters { .. })) => None,
+            Err(error) => return Err(error.told()),
+        };
+        put_on(&mut update, &chosen, &values, overlay)?;
+    }
+    let new = NewConversation { agent, update, ..NewConversation::default() };
+    let record = api.engine.create_session(&caller.tenant, new, key).await;
+    let record = record.map_err(|error| ApiError::submit(error, None))?;
+    Ok(Json(api.session_json(&caller.tenant, &record, Detail::Summary).await?).into_response())
+}
+
+/// Notes the folder that a client works in.
+pub(crate) fn note_folder(update: &mut SessionUpdate, folder: &str) -> Result<(), ApiError> {
+    if folder.len() > MAX_PATH {
+        return Err(ApiError::invalid(format!("working_dir has {} bytes, the limit is {MAX_PATH}", folder.len())));
+    }
+    update.notes.insert(WORKING_DIR.to_owned(), Text::of(&folder).map_err(|error| ApiError::internal(&error))?);
+    Ok(())
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ResumeIn {
+    session_id: Option<String>,
+    #[serde(default)]
+    load_model_and_extensions: bool,
+}
+
+#[derive(Serialize)]
+struct Resumed {
+    session: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extension_results: Option<Vec<ExtensionResult>>,
+}
+
+/// Whether the tools of a server can be used.
+#[derive(Serialize)]
+struct ExtensionResult {
+    name: String,
+    success: bool,
+    error: Option<String>,
+}
+
+pub(crate) async fn resume(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Read)?;
+    let ResumeIn { session_id, load_model_and_extensions } = api.read(&headers, body).await?;
+    let record = api.record(&caller.tenant, &session_named(session_id)?).await?;
+    let session = api.session_json(&caller.tenant, &record, Detail::Conversation).await?;
+    let extension_results = if load_model_and_extensions {
+        let agent = api.agent_of(&caller.tenant, &record.config).await?;
+        Some(api.extension_results(&agent))
+    } else {
+        None
+    };
+    Ok(Json(Resumed { session, extension_results }).into_response())
+}
+
+#[derive(Deserialize)]
+pub(crate) struct SessionIn {
+    session_id: Option<String>,
+}
+
+/// There is nothing to do: a session has what its recipe says from the moment that it has the recipe.
+pub(crate) async fn update_from_session(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Chat)?;
+    let SessionIn { session_id } = api.read(&headers, body).await?;
+    api.record(&caller.tenant, &session_named(session_id)?).await?;
+    Ok(nothing().into_response())
+}
+
+/// Ends the session's turn that runs or waits. The session stays.
+pub(crate) async fn stop(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Chat)?;
+    let SessionIn { session_id } = api.read(&headers, body).await?;
+    let record = api.record(&caller.tenant, &session_named(session_id)?).await?;
+    api.engine.stop(&caller.tenant, &record.id, None, None).await?;
+    Ok(nothing().into_response())
+}
+
+#[derive(Serialize)]
+struct ToolInfo {
+    name: String,
+    description: String,
+    parameters: Vec<String>,
+    permission: &'static str,
+}
+
+pub(crate) async fn tools(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    query: Result<Query<SessionIn>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Read)?;
+    let Query(SessionIn { session_id }) = query?;
+    let record = api.record(&caller.tenant, &session_named(session_id)?).await?;
+    let agent = api.agent_of(&caller.tenant, &record.config).await?;
+    let enabled = agent.enabled(&record.config, api.engine.tools());
+    let info = |tool: everturn_core::ToolRef| {
+        let found = api.engine.tools().get(&tool.name)?;
+        let spec = found.spec();
+        let schema = spec.input_schema.to_value();
+        let parameters = schema["properties"].as_object().map(|keys| keys.keys().cloned().collect());
+        Some(ToolInfo {
+            name: tool.name,
+            description: spec.description.clone(),
+            parameters: parameters.unwrap_or_default(),
+            permission: if tool.trust { "always_allow" } else { "ask_before" },
+        })
+    };
+    let tools: Vec<_> = enabled.into_iter().filter_map(info).collect();
+    Ok(Json(json!(tools)).into_response())
+}
+
+impl Api {
+    async fn agent_of(&self, tenant: &TenantId, config: &SessionConfig) -> Result<Arc<Agent>, ApiError> {
+        let agent = self.engine.agent_of_session(tenant, config).await;
+        agent.map_err(|error| ApiError::submit(error, None))
+    }
+
+    /// The tool servers of an agent, each with what is the matter.
+    fn extension_results(&self, agent: &Agent) -> Vec<ExtensionResult> {
+        let servers = self.engine.tools().servers();
+        let troubles: BTreeMap<_, _> = agent.troubles(self.engine.tools()).into_iter().collect();
+        let mut names: Vec<_> =
+            agent.tools.iter().filter_map(|tool| tool.split_once('/')).map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names.dedup();
+        let result = |name: &str| {
+            let error = troubles.get(name).cloned();
+            ExtensionResult { name: name.to_owned(), success: error.is_none() && servers.contains_key(name), error }
+        };
+        names.into_iter().map(result).collect()
+    }
+
+    /// A recipe by its id in the list: `name@version`, or its name alone.
+    async fn recipe_by_id(&self, id: &str) -> Result<Chosen, ApiError> {
+        let (name, version) = match id.split_once('@') {
+            Some((name, version)) => (name, Some(version.to_owned())),
+            None => (id, None),
+        };
+        self.find_recipe(name.to_owned(), version).await
+    }
+}

@@ -1,0 +1,274 @@
+//! Errors, as the protocol tells them: a status and `{"message": "<what is wrong and what to do>"}`.
+
+use axum::{
+    Json,
+    extract::rejection::QueryRejection,
+    response::{IntoResponse, Response},
+};
+use everturn_core::{SessionId, submission::Refused};
+use everturn_engine::{CutError, DeleteError, OpenError, ReadError, StopError, SubmitError, UpdateError};
+use everturn_http::{AuthError, BodyError, KeyError};
+use everturn_recipes::{FindError, FolderError, RecipeError, RenderError};
+use everturn_store::StoreError;
+use http::{HeaderValue, StatusCode, header};
+
+use crate::wire::FieldError;
+
+/// How long clients should wait before they try a busy or troubled server again, in seconds.
+const RETRY_AFTER: u32 = 2;
+
+/// Longest message, in bytes: it may quote what a client sent.
+const MAX_MESSAGE: usize = 4096;
+
+/// An answer that says no.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    message: String,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if message.len() > MAX_MESSAGE {
+            message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+            message.push('…');
+        }
+        Self { status, message }
+    }
+
+    /// The request makes no sense.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, message)
+    }
+
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+
+    pub(crate) fn no_session(session: &str) -> Self {
+        let shown: String = session.chars().take(128).collect();
+        Self::not_found(format!("Session {shown} not found; GET /goose/sessions lists yours"))
+    }
+
+    /// How an error met while submitting to a session is told.
+    pub(crate) fn submit(error: SubmitError, session: Option<&SessionId>) -> Self {
+        let text = error.to_string();
+        match error {
+            SubmitError::NotFound => Self::no_session(session.map_or("", SessionId::as_str)),
+            SubmitError::Deleted { .. } => Self::new(StatusCode::GONE, text),
+            SubmitError::Refused(Refused::Busy) => {
+                Self::conflict("Session already has an active request. Cancel it first, or wait until it ends.")
+            }
+            // Messages are never empty here: it was an answer, and nothing waits for it.
+            SubmitError::Refused(Refused::Empty) => Self::conflict("this session waits for no answer"),
+            SubmitError::Refused(
+                Refused::AlreadyAnswered(_)
+                | Refused::UnknownCall(_)
+                | Refused::AnsweredTwice(_)
+                | Refused::ResultForServerTool { .. }
+                | Refused::AnswerForTimer { .. }
+                | Refused::PermissionForClientTool { .. }
+                | Refused::Missing(_),
+            )
+            | SubmitError::Exists { .. }
+            | SubmitError::TooManyPermissions { .. }
+            | SubmitError::QueueFull { .. }
+            | SubmitError::FormClosed { .. } => Self::conflict(text),
+            SubmitError::KeyReused { key } => Self::key_reused(&key),
+            SubmitError::Update(UpdateError::Seal(error)) => Self::internal(&error),
+            SubmitError::Overlay { .. }
+            | SubmitError::UnknownAgent { .. }
+            | SubmitError::Update(_)
+            | SubmitError::FormInvalid { .. }
+            | SubmitError::UnknownDocument { .. } => Self::invalid(text),
+            SubmitError::Overloaded { .. } | SubmitError::ShuttingDown => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
+            }
+            SubmitError::Stop(error) => (*error).into(),
+            SubmitError::Store(error) => error.into(),
+            SubmitError::Read(error) => error.into(),
+            SubmitError::Rejected(_) | SubmitError::Crashed => Self::internal(&error),
+        }
+    }
+
+    fn key_reused(key: &str) -> Self {
+        // The keys that we make end with the client's own name for its request.
+        let id = key.strip_prefix("goose:").map(|key| key.split_once(':').map_or(key, |(_, id)| id));
+        Self::conflict(match id {
+            Some(id) => format!("the id {id:?} was used for another request in this session; send a new one, or none"),
+            None => SubmitError::KeyReused { key: key.to_owned() }.to_string(),
+        })
+    }
+
+    /// How an error met while cutting a conversation is told.
+    pub(crate) fn cut(error: CutError, session: &SessionId) -> Self {
+        let text = error.to_string();
+        match error {
+            CutError::NotFound => Self::no_session(session.as_str()),
+            CutError::NoMessage { .. } => Self::not_found(text),
+            CutError::Busy | CutError::KeyReused { .. } => Self::conflict(text),
+            CutError::Stop(error) => error.into(),
+            CutError::Store(error) => error.into(),
+            CutError::Read(error) => error.into(),
+            CutError::Rejected(_) => Self::internal(&error),
+        }
+    }
+
+    /// How an error met while deleting a session is told.
+    pub(crate) fn delete(error: DeleteError, session: &SessionId) -> Self {
+        match error {
+            DeleteError::NotFound => Self::no_session(session.as_str()),
+            DeleteError::KeyReused { .. } => Self::conflict(error.to_string()),
+            DeleteError::Store(error) => error.into(),
+        }
+    }
+
+    /// How an error met while opening a stream is told.
+    pub(crate) fn open(error: OpenError, session: &SessionId) -> Self {
+        match error {
+            OpenError::NotFound => Self::no_session(session.as_str()),
+            OpenError::Cursor { .. } | OpenError::Part { .. } => Self::invalid(error.to_string()),
+            OpenError::Store(error) => error.into(),
+            OpenError::Read(error) => error.into(),
+        }
+    }
+
+    pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
+        tracing::error!(%error, "a request met a fault");
+        let message = "the server met a fault; its log has the details under this answer's X-Request-Id";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    }
+}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<FieldError> for ApiError {
+    fn from(error: FieldError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl From<StopError> for ApiError {
+    fn from(error: StopError) -> Self {
+        match error {
+            StopError::Busy => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+            StopError::Store(error) => error.into(),
+            StopError::Read(error) => error.into(),
+            StopError::Rejected(_) | StopError::Crashed => Self::internal(&error),
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) | StoreError::Closed => {
+                tracing::warn!(%error, "the store cannot serve a request");
+                let message = format!("{error}; nothing was changed, try again later");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+            }
+            StoreError::Corrupt(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<ReadError> for ApiError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Store(error) => error.into(),
+            ReadError::Corrupt(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<AuthError> for ApiError {
+    fn from(error: AuthError) -> Self {
+        match error {
+            AuthError::Missing => {
+                let message = "this server wants a key: send the header Authorization: Bearer <key>, or X-Secret-Key";
+                Self::new(StatusCode::UNAUTHORIZED, message)
+            }
+            AuthError::Invalid => Self::new(StatusCode::UNAUTHORIZED, error.to_string()),
+            AuthError::Scope { .. } | AuthError::Host => Self::new(StatusCode::FORBIDDEN, error.to_string()),
+        }
+    }
+}
+
+impl From<KeyError> for ApiError {
+    fn from(error: KeyError) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error.to_string())
+    }
+}
+
+impl From<BodyError> for ApiError {
+    fn from(error: BodyError) -> Self {
+        let status = match error {
+            BodyError::NotJson(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            BodyError::TooDeep { .. } | BodyError::Malformed(_) | BodyError::Cut => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(error: QueryRejection) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error.body_text())
+    }
+}
+
+impl From<FindError> for ApiError {
+    fn from(error: FindError) -> Self {
+        match error {
+            FindError::InvalidName { .. } | FindError::UnknownRecipe { .. } | FindError::UnknownVersion { .. } => {
+                Self::not_found(error.to_string())
+            }
+            FindError::Broken { .. } => Self::invalid(error.to_string()),
+            FindError::Folder(error) => error.into(),
+        }
+    }
+}
+
+impl From<FolderError> for ApiError {
+    fn from(error: FolderError) -> Self {
+        tracing::warn!(%error, "the recipes cannot be looked at");
+        let message = "the folder of recipes cannot be read at the moment; the server's log says why";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+}
+
+impl From<RecipeError> for ApiError {
+    fn from(error: RecipeError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl From<RenderError> for ApiError {
+    fn from(error: RenderError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = Json(serde_json::json!({ "message": self.message }));
+        let mut response = (self.status, body).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER.into());
+        }
+        response
+    }
+}

@@ -1,0 +1,244 @@
+//! `POST /reply`: says something to the agent and streams what comes of it.
+
+use std::collections::BTreeMap;
+
+use axum::{
+    body::{Body, Bytes},
+    extract::State,
+    response::Response,
+};
+use everturn_core::{
+    Block, Content, Message, Said, SessionId,
+    submission::{OnBusy, Submission},
+};
+use everturn_engine::{Reply, SessionUpdate, Started, SubmissionKey, Submit, SubmitError, Target, TurnView};
+use everturn_http::{
+    Caller, Object, Scope, Snapshots, event_stream, frame_stream, named_submission, parse_json, read_body,
+    submission_key,
+};
+use everturn_store::SessionRecord;
+use http::{HeaderMap, HeaderValue, Version, header};
+use serde::Deserialize;
+
+use crate::{
+    Style,
+    error::ApiError,
+    projection::{DESCRIBED, RELEASED, snapshot},
+    recipe::Wanted,
+    routes::Api,
+    scalar::Scalar,
+    wire::{MessageIn, UserSaid, Visible, history, user_message},
+};
+
+/// Largest frame that shows the whole conversation now and then, in bytes: what clients that read by network chunk get in
+/// one piece.
+const MAX_SNAPSHOT: usize = 60_000;
+/// How long the id of a message may be, in bytes.
+const MAX_MESSAGE_ID: usize = 256;
+
+/// `ChatRequest`.
+#[derive(Deserialize)]
+struct ReplyIn {
+    user_message: Option<Object<MessageIn>>,
+    session_id: Option<String>,
+    override_conversation: Option<Vec<Object<MessageIn>>>,
+    recipe_name: Option<String>,
+    recipe_version: Option<String>,
+    recipe_parameters: Option<BTreeMap<String, Scalar>>,
+    agent: Option<String>,
+}
+
+/// Something that a client says.
+pub(crate) struct Speech {
+    pub(crate) said: UserSaid,
+    /// The history to begin with instead of the session's.
+    pub(crate) history: Option<Vec<MessageIn>>,
+    pub(crate) recipe: Option<Wanted>,
+    pub(crate) agent: Option<String>,
+    /// The client's name for what comes of it.
+    pub(crate) request: Option<String>,
+    pub(crate) key: Option<SubmissionKey>,
+}
+
+pub(crate) async fn described(
+    api: State<Api>,
+    version: Version,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let mut response = reply(api, headers, body, Style::Described).await?;
+    // As the text has it; later versions of HTTP have no word for it.
+    if version == Version::HTTP_11 {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("keep-alive"));
+    }
+    Ok(response)
+}
+
+pub(crate) async fn released(api: State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    reply(api, headers, body, Style::Released).await
+}
+
+async fn reply(State(api): State<Api>, headers: HeaderMap, body: Body, style: Style) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Chat)?;
+    let limits = api.message_limits();
+    let body = read_body(&headers, body, limits).await?;
+    let Object(request): Object<ReplyIn> = parse_json(&body, limits)?;
+    let session = request.session_id.as_deref().map(str::parse::<SessionId>).transpose();
+    let session = session.map_err(|error| ApiError::invalid(format!("session_id: {error}")))?;
+    let message = the_message(request.user_message)?;
+    let key = match submission_key(&headers, "POST /reply", &body)? {
+        Some(key) => Some(key),
+        None => named(session.as_ref(), &message, &body)?,
+    };
+    let speech = Speech {
+        said: user_message(message)?,
+        history: request.override_conversation.map(unwrapped),
+        recipe: Wanted::new(request.recipe_name, request.recipe_version, request.recipe_parameters)?,
+        agent: request.agent,
+        request: None,
+        key,
+    };
+    let started = api.speak(&caller, session, speech).await?;
+    Ok(match style {
+        Style::Described => {
+            let snapshots = Snapshots { every: api.snapshot, show: shown };
+            frame_stream(api.engine.read_leg(&started, &DESCRIBED), api.ping, snapshots)
+        }
+        Style::Released => event_stream(api.engine.read_leg(&started, &RELEASED), api.ping),
+    })
+}
+
+fn shown(view: &TurnView, said: &[Said]) -> Option<Bytes> {
+    Some(snapshot(&view.standing, said)).filter(|frame| frame.len() <= MAX_SNAPSHOT)
+}
+
+pub(crate) fn the_message(message: Option<Object<MessageIn>>) -> Result<MessageIn, ApiError> {
+    let Object(message) = message.ok_or_else(|| ApiError::invalid("user_message is missing"))?;
+    Ok(message)
+}
+
+pub(crate) fn unwrapped(messages: Vec<Object<MessageIn>>) -> Vec<MessageIn> {
+    messages.into_iter().map(|Object(message)| message).collect()
+}
+
+/// A message that has a name is taken once under it.
+fn named(session: Option<&SessionId>, message: &MessageIn, body: &[u8]) -> Result<Option<SubmissionKey>, ApiError> {
+    let Some(id) = &message.id else { return Ok(None) };
+    if id.is_empty() || id.len() > MAX_MESSAGE_ID {
+        return Err(ApiError::invalid(format!("user_message.id: a message's id has 1 to {MAX_MESSAGE_ID} bytes")));
+    }
+    let key = format!("goose:{}:{id}", session.map_or("", SessionId::as_str));
+    Ok(Some(named_submission(key, "POST /reply", body)))
+}
+
+impl Api {
+    /// Says something in a session, which is made if it is not there; in a new one if none is named.
+    pub(crate) async fn speak(
+        &self,
+        caller: &Caller,
+        session: Option<SessionId>,
+        speech: Speech,
+    ) -> Result<Started, ApiError> {
+        let message = match speech.said {
+            UserSaid::Message(message) => message,
+            UserSaid::Answer { form, value } => {
+                let Ok(form) = form.parse() else { return Err(no_form(&form)) };
+                let session = session.ok_or_else(|| ApiError::invalid("session_id is missing"))?;
+                let reply = Reply { form: Some(form), value };
+                let submit = Submit::reply(caller.tenant.clone(), session.clone(), reply, speech.key);
+                return self.submit(submit, Some(&session)).await;
+            }
+        };
+        let known = match &session {
+            Some(session) => self.engine.session(&caller.tenant, session).await?,
+            None => None,
+        };
+        let agent = self.agent_named(known.as_ref(), speech.agent)?;
+        if has_image(&message) {
+            self.check_images(caller, known.as_ref(), &agent).await?;
+        }
+        let mut update = match &known {
+            Some(_) => SessionUpdate::default(),
+            None => SessionUpdate { agent_tools: true, titled: true, ..SessionUpdate::default() },
+        };
+        self.take_recipe(&agent, known.as_ref(), speech.recipe, &mut update).await?;
+        let begins_history = speech.history.is_some();
+        let mut messages = Vec::new();
+        if let Some(given) = speech.history {
+            // Whoever may replace what was said may put words into anybody's mouth.
+            caller.require(Scope::Admin)?;
+            let given = history("override_conversation", given, Visible::ToAgents)?;
+            messages.extend(given.into_iter().map(|(_, message)| message));
+        }
+        messages.push(message);
+        let submit = Submit {
+            tenant: caller.tenant.clone(),
+            target: match session.clone() {
+                Some(session) => Target::Named { session, agent },
+                None => Target::New { agent },
+            },
+            update,
+            submission: Submission::Begin(messages),
+            reply: None,
+            on_busy: OnBusy::Supersede,
+            begins_history,
+            request: speech.request,
+            key: speech.key,
+        };
+        self.submit(submit, session.as_ref()).await
+    }
+
+    async fn submit(&self, submit: Submit, session: Option<&SessionId>) -> Result<Started, ApiError> {
+        let tenant = submit.tenant.clone();
+        match self.engine.submit(submit).await {
+            Ok(started) => Ok(started),
+            Err(SubmitError::FormClosed { form }) if self.engine.form(&tenant, &form).await?.is_none() => {
+                Err(no_form(form.as_str()))
+            }
+            Err(error) => Err(ApiError::submit(error, session)),
+        }
+    }
+
+    /// The agent of a session, or the one that a new session is to have.
+    fn agent_named(&self, known: Option<&SessionRecord>, wanted: Option<String>) -> Result<String, ApiError> {
+        match (known, wanted) {
+            (None, Some(agent)) => Ok(agent),
+            (None, None) => self.default_agent(),
+            (Some(known), wanted) => {
+                let own = &known.config.agent;
+                match wanted.filter(|wanted| wanted != own) {
+                    Some(_) => Err(ApiError::conflict(format!("agent: a session keeps its agent, which is {own:?}"))),
+                    None => Ok(own.clone()),
+                }
+            }
+        }
+    }
+
+    async fn check_images(&self, caller: &Caller, known: Option<&SessionRecord>, agent: &str) -> Result<(), ApiError> {
+        let found = match known {
+            Some(known) => self.engine.agent_of_session(&caller.tenant, &known.config).await,
+            None => self.engine.agent_for_new(&caller.tenant, agent).await,
+        };
+        let found = found.map_err(|error| ApiError::submit(error, None))?;
+        if found.capabilities.image_data {
+            return Ok(());
+        }
+        Err(ApiError::invalid(format!("user_message.content: agent {agent:?} takes no images")))
+    }
+}
+
+fn no_form(form: &str) -> ApiError {
+    let shown: String = form.chars().take(128).collect();
+    ApiError::not_found(format!("there is no request {shown:?} to answer; GET /api/v1/forms lists those that are open"))
+}
+
+fn has_image(message: &Message) -> bool {
+    let content = match message {
+        Message::User { content } | Message::Assistant { content } | Message::Tool { content, .. } => content,
+        Message::System { .. } => return false,
+    };
+    match content {
+        Content::Text(_) => false,
+        Content::Blocks(blocks) => blocks.iter().any(|block| matches!(block, Block::Image { .. })),
+    }
+}

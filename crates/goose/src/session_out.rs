@@ -1,0 +1,143 @@
+//! `Session`: a session as the releases show it. What is not known is `null`, never absent.
+
+use everturn_core::{Json, Said, SessionConfig, Usage};
+use everturn_engine::Agent;
+use everturn_store::SessionRecord;
+use serde::Serialize;
+
+use crate::{
+    Style,
+    recipe::{RECIPE, VALUES},
+    time::rfc3339,
+    wire::Conversation,
+};
+
+/// The folder that a client works in, which it tells us and we tell it.
+pub(crate) const WORKING_DIR: &str = "goose.working_dir";
+/// What a session is called that has no name yet.
+const UNNAMED: &str = "New Chat";
+
+/// A session.
+#[derive(Serialize)]
+pub(crate) struct SessionOut<'a> {
+    id: &'a str,
+    working_dir: String,
+    name: &'a str,
+    user_set_name: bool,
+    session_type: &'static str,
+    created_at: String,
+    updated_at: String,
+    extension_data: Empty,
+    total_tokens: Option<u64>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    accumulated_total_tokens: u64,
+    accumulated_input_tokens: u64,
+    accumulated_output_tokens: u64,
+    accumulated_cost: Option<f64>,
+    /// As the last releases have them.
+    usage: Option<UsageOut>,
+    accumulated_usage: UsageOut,
+    schedule_id: Option<&'a str>,
+    recipe: Option<&'a Json>,
+    user_recipe_values: Option<&'a Json>,
+    conversation: Option<Conversation<'a>>,
+    message_count: u64,
+    provider_name: Option<String>,
+    model_config: Option<ModelConfig>,
+    goose_mode: &'static str,
+    archived_at: Option<&'a str>,
+    project_id: Option<&'a str>,
+    /// The agent's name here: the releases had one only.
+    agent: &'a str,
+}
+
+#[derive(Serialize)]
+struct Empty {}
+
+#[derive(Serialize)]
+struct UsageOut {
+    input_tokens: u64,
+    output_tokens: u64,
+    total_tokens: u64,
+}
+
+impl From<Usage> for UsageOut {
+    fn from(usage: Usage) -> Self {
+        Self { input_tokens: usage.input, output_tokens: usage.output, total_tokens: usage.total() }
+    }
+}
+
+#[derive(Serialize)]
+struct ModelConfig {
+    model_name: String,
+    context_limit: Option<u64>,
+    temperature: Option<f64>,
+    max_tokens: Option<u64>,
+    toolshim: bool,
+    toolshim_model: Option<String>,
+}
+
+/// What is shown of a session besides its record.
+#[derive(Default)]
+pub(crate) struct Around<'a> {
+    /// Its agent, if that is still configured.
+    pub(crate) agent: Option<&'a Agent>,
+    pub(crate) message_count: u64,
+    /// What its last turn used, if that is looked up.
+    pub(crate) last_turn: Option<Usage>,
+    pub(crate) conversation: Option<&'a [Said]>,
+}
+
+impl<'a> SessionOut<'a> {
+    pub(crate) fn new(session: &'a SessionRecord, around: &Around<'a>) -> Self {
+        let SessionRecord { id, config, usage, created_at, updated_at, title, .. } = session;
+        let model = around.agent.and_then(|agent| Some((agent.models.first()?.name(), agent)));
+        let provider_name = model.and_then(|(name, _)| name.split_once('/')).map(|(provider, _)| provider.to_owned());
+        let model_config = model.map(|(name, agent)| ModelConfig {
+            model_name: name.split_once('/').map_or(name, |(_, model)| model).to_owned(),
+            context_limit: agent.context_window,
+            temperature: agent.temperature.map(|thousandths| f64::from(thousandths) / 1000.0),
+            max_tokens: agent.max_output_tokens,
+            toolshim: false,
+            toolshim_model: None,
+        });
+        let conversation = around.conversation.map(|said| Conversation { style: Style::Released, said });
+        Self {
+            id: id.as_str(),
+            working_dir: working_dir(config),
+            name: title.as_deref().unwrap_or(UNNAMED),
+            user_set_name: false,
+            session_type: "user",
+            created_at: rfc3339(*created_at),
+            updated_at: rfc3339(*updated_at),
+            extension_data: Empty {},
+            total_tokens: around.last_turn.map(Usage::total),
+            input_tokens: around.last_turn.map(|usage| usage.input),
+            output_tokens: around.last_turn.map(|usage| usage.output),
+            accumulated_total_tokens: usage.total(),
+            accumulated_input_tokens: usage.input,
+            accumulated_output_tokens: usage.output,
+            accumulated_cost: None,
+            usage: around.last_turn.map(UsageOut::from),
+            accumulated_usage: (*usage).into(),
+            schedule_id: None,
+            recipe: config.notes.get(RECIPE),
+            user_recipe_values: config.notes.get(VALUES).filter(|values| values.as_str() != "{}"),
+            conversation,
+            message_count: around.message_count,
+            provider_name,
+            model_config,
+            // Tools that nobody trusts ask first, the others do not.
+            goose_mode: "smart_approve",
+            archived_at: None,
+            project_id: None,
+            agent: &config.agent,
+        }
+    }
+}
+
+fn working_dir(config: &SessionConfig) -> String {
+    let kept = config.notes.get(WORKING_DIR).and_then(|note| serde_json::from_str(note.as_str()).ok());
+    kept.unwrap_or_else(|| ".".to_owned())
+}

@@ -1,0 +1,133 @@
+//! The split protocol: one stream for a session, and requests that only say that they were taken.
+
+use axum::{
+    Json,
+    body::{Body, Bytes},
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use everturn_engine::SessionCursor;
+use everturn_http::{Object, Scope, named_submission, parse_json, read_body, session_stream};
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    error::ApiError,
+    projection::SESSION,
+    recipe::Wanted,
+    reply::{Speech, the_message, unwrapped},
+    routes::{Api, One, nothing, session_of},
+    wire::{MessageIn, user_message},
+};
+
+/// `SessionReplyRequest`.
+#[derive(Deserialize)]
+struct SessionReplyIn {
+    request_id: Option<String>,
+    user_message: Option<Object<MessageIn>>,
+    override_conversation: Option<Vec<Object<MessageIn>>>,
+    recipe_name: Option<String>,
+    recipe_version: Option<String>,
+}
+
+pub(crate) async fn reply(
+    State(api): State<Api>,
+    path: One,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Chat)?;
+    let limits = api.message_limits();
+    let body = read_body(&headers, body, limits).await?;
+    let Object(request): Object<SessionReplyIn> = parse_json(&body, limits)?;
+    let session = session_of(path)?;
+    let id = request.request_id.filter(|id| is_uuid(id));
+    let id = id.ok_or_else(|| ApiError::new(StatusCode::BAD_REQUEST, "request_id must be a valid UUID"))?;
+    if api.engine.session(&caller.tenant, &session).await?.is_none() {
+        return Err(ApiError::no_session(session.as_str()));
+    }
+    let operation = format!("POST /goose/sessions/{session}/reply");
+    let speech = Speech {
+        said: user_message(the_message(request.user_message)?)?,
+        history: request.override_conversation.map(unwrapped),
+        recipe: Wanted::new(request.recipe_name, request.recipe_version, None)?,
+        agent: None,
+        request: Some(id.clone()),
+        key: Some(named_submission(format!("goose:{session}:{id}"), &operation, &body)),
+    };
+    api.speak(&caller, Some(session), speech).await?;
+    Ok(Json(json!({ "request_id": id })).into_response())
+}
+
+#[derive(Deserialize)]
+struct CancelIn {
+    request_id: Option<String>,
+}
+
+/// Ends the turn of a request. There is nothing to say about one that does not run.
+pub(crate) async fn cancel(
+    State(api): State<Api>,
+    path: One,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Chat)?;
+    let CancelIn { request_id } = api.read(&headers, body).await?;
+    let session = session_of(path)?;
+    let request = request_id.ok_or_else(|| ApiError::invalid("request_id is missing"))?;
+    if api.engine.session(&caller.tenant, &session).await?.is_none() {
+        return Err(ApiError::no_session(session.as_str()));
+    }
+    if let Some(turn) = api.engine.turn_of_request(&caller.tenant, &session, &request).await? {
+        api.engine.stop(&caller.tenant, &session, Some(&turn), None).await?;
+    }
+    Ok(nothing().into_response())
+}
+
+pub(crate) async fn events(State(api): State<Api>, path: One, headers: HeaderMap) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Read)?;
+    let session = session_of(path)?;
+    // As in the releases: what cannot be read is as good as nothing.
+    let cursor = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let cursor = cursor.and_then(|text| text.trim().parse::<SessionCursor>().ok());
+    let opened = api.engine.read_session(&caller.tenant, &session, &SESSION, cursor).await;
+    let reader = opened.map_err(|error| ApiError::open(error, &session))?;
+    let active = api.engine.active_requests(&caller.tenant, &session).await?;
+    let first = match active.as_slice() {
+        [] => Bytes::new(),
+        active => {
+            let frame = json!({ "type": "ActiveRequests", "request_ids": active });
+            format!("data: {frame}\n\n").into()
+        }
+    };
+    Ok(session_stream(reader, first, api.ping))
+}
+
+/// A UUID of any version, written with dashes or without.
+fn is_uuid(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    match bytes.len() {
+        32 => bytes.iter().all(u8::is_ascii_hexdigit),
+        36 => bytes.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        }),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uuids_are_told_from_other_texts() {
+        assert!(is_uuid("0197f2ab-0000-7abc-8def-0123456789AB"));
+        assert!(is_uuid("0197f2ab00007abc8def0123456789ab"));
+        for wrong in ["", "req-1", "0197f2ab-0000-7abc-8def-0123456789A", "0197f2ab-0000-7abc-8def-0123456789AG"] {
+            assert!(!is_uuid(wrong), "{wrong}");
+        }
+        assert!(!is_uuid("0197f2ab_0000_7abc_8def_0123456789ab"));
+    }
+}

@@ -1,0 +1,5 @@
+mod harness;
+mod projection;
+mod recipes;
+mod replies;
+mod sessions;

@@ -1,0 +1,143 @@
+//! The calls in flight on one connection: who is told what the server says, and who is asked what it asks.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use everturn_core::Json;
+use everturn_tools::Reporter;
+use rmcp::model::{GetExtensions as _, GetMeta as _, NumberOrString, ProgressToken, RequestId};
+use tokio_util::sync::CancellationToken;
+
+/// Names an outgoing request before it has an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CallKey(u64);
+
+/// The calls in flight. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls(Arc<Mutex<Table>>);
+
+#[derive(Debug, Default)]
+struct Table {
+    last: u64,
+    open: HashMap<CallKey, Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    reporter: Reporter,
+    request: Option<RequestId>,
+    progress: Option<ProgressToken>,
+    over: CancellationToken,
+}
+
+/// A call in flight, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenCall {
+    pub(crate) key: CallKey,
+    calls: Calls,
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        if let Some(open) = self.calls.table(|table| table.open.remove(&self.key)) {
+            open.over.cancel();
+        }
+    }
+}
+
+/// Whom a question goes to.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    /// Who asks the person.
+    pub(crate) reporter: Reporter,
+    /// When nobody waits for the call any more.
+    pub(crate) over: CancellationToken,
+}
+
+impl Calls {
+    /// Begins a call.
+    pub(crate) fn open(&self, reporter: Reporter) -> OpenCall {
+        let key = self.table(|table| {
+            table.last += 1;
+            let key = CallKey(table.last);
+            let open = Open { reporter, request: None, progress: None, over: CancellationToken::new() };
+            table.open.insert(key, open);
+            key
+        });
+        OpenCall { key, calls: self.clone() }
+    }
+
+    /// Notes what a call is called on the wire. Happens before its request is sent, so that nothing said about it is lost.
+    pub(crate) fn sent(&self, request: &rmcp::model::ClientRequest, id: &RequestId) {
+        let Some(key) = request.extensions().get::<CallKey>() else { return };
+        let progress = request.get_meta().get_progress_token();
+        self.table(|table| {
+            if let Some(open) = table.open.get_mut(key) {
+                open.request = Some(id.clone());
+                open.progress = progress;
+            }
+        });
+    }
+
+    /// Tells one call.
+    pub(crate) fn tell_progress(&self, token: &ProgressToken, method: &str, params: impl FnOnce() -> Option<Json>) {
+        let reporter = self.table(|table| {
+            table
+                .open
+                .values()
+                .find(|open| open.progress.as_ref().is_some_and(|own| same(&own.0, &token.0)))
+                .map(|open| open.reporter.clone())
+        });
+        if let Some(reporter) = reporter
+            && let Some(params) = params()
+        {
+            reporter.notify(method, params);
+        }
+    }
+
+    /// Tells every call.
+    pub(crate) fn tell_all(&self, method: &str, params: impl FnOnce() -> Option<Json>) {
+        let reporters: Vec<_> = self.table(|table| table.open.values().map(|open| open.reporter.clone()).collect());
+        if reporters.is_empty() {
+            return;
+        }
+        if let Some(params) = params() {
+            for reporter in reporters {
+                reporter.notify(method, params.clone());
+            }
+        }
+    }
+
+    /// The call that asks: that of the request if it is known, else the only one in flight.
+    pub(crate) fn asker(&self, request: Option<&RequestId>) -> Option<Asker> {
+        self.table(|table| {
+            let open = match request {
+                Some(id) => table.open.values().find(|open| open.request.as_ref().is_some_and(|own| same(own, id)))?,
+                None => {
+                    let mut all = table.open.values();
+                    all.next().filter(|_| all.next().is_none())?
+                }
+            };
+            Some(Asker { reporter: open.reporter.clone(), over: open.over.clone() })
+        })
+    }
+
+    /// The request of the only call in flight.
+    pub(crate) fn only_request(&self) -> Option<RequestId> {
+        self.table(|table| {
+            let mut all = table.open.values();
+            all.next().filter(|_| all.next().is_none())?.request.clone()
+        })
+    }
+
+    fn table<T>(&self, with: impl FnOnce(&mut Table) -> T) -> T {
+        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Some servers give numbers back as texts.
+fn same(own: &NumberOrString, theirs: &NumberOrString) -> bool {
+    own == theirs || own.to_string() == theirs.to_string()
+}

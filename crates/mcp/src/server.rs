@@ -1,0 +1,353 @@
+//! Keeps one server running.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use everturn_core::Json;
+use everturn_tools::{Tool, ToolContext, ToolFailure, ToolOutput, ToolSet};
+use tokio::{process::Child, sync::watch, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Backoff, Endpoint, Launcher, LeftOut, Metrics, ServerConfig, ServerHealth, ServerReport, ServerState,
+    calls::Calls,
+    chatter::Chatter,
+    connection::Connection,
+    http,
+    link::Link,
+    listing::{self, Listing},
+    metrics::{CallLabels, ServerLabel},
+    stdio,
+    tap::Ears,
+    tool::McpTool,
+    words::{Secrets, shortened},
+};
+
+/// How long a guard may take to end everything; it has shorter times of its own.
+const GUARD: Duration = Duration::from_secs(12);
+/// How long its last words on standard error may take to be read once everybody is gone.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Between two lists of a server that changes them often.
+const BETWEEN_LISTS: Duration = Duration::from_secs(1);
+/// Longest trouble that is told, in bytes.
+const TROUBLE_BYTES: usize = 3000;
+
+/// A server, in whatever state.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) config: ServerConfig,
+    chatter: Chatter,
+    metrics: Metrics,
+    present: Mutex<Present>,
+    state: watch::Sender<ServerState>,
+}
+
+#[derive(Debug, Default)]
+struct Present {
+    connection: Option<Arc<Connection>>,
+    trouble: Option<String>,
+    restarts: u64,
+    software: Option<(String, String)>,
+    tools: Vec<Arc<McpTool>>,
+    left_out: Vec<LeftOut>,
+}
+
+/// What a server is run with.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) tools: Arc<ToolSet>,
+    pub(crate) launcher: Launcher,
+    pub(crate) backoff: Backoff,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Server {
+    pub(crate) fn new(config: ServerConfig, metrics: Metrics) -> Self {
+        let chatter = Chatter::new(&config.name, Secrets::of(&config));
+        let state = watch::Sender::new(ServerState::Starting);
+        Self { config, chatter, metrics, present: Mutex::default(), state }
+    }
+
+    pub(crate) fn health(&self) -> ServerHealth {
+        let state = *self.state.borrow();
+        self.present(|present| ServerHealth {
+            name: self.config.name.clone(),
+            // Once its connection is gone it may take a while until all that it has started is, too.
+            state: if state == ServerState::Ready && present.connection.is_none() {
+                ServerState::Failed
+            } else {
+                state
+            },
+            tools: present.tools.len(),
+            trouble: present.trouble.clone(),
+            restarts: present.restarts,
+        })
+    }
+
+    pub(crate) fn report(&self) -> ServerReport {
+        let health = self.health();
+        self.present(|present| ServerReport {
+            health,
+            software: present.software.clone(),
+            tools: present.tools.iter().map(|tool| tool.report()).collect(),
+            left_out: present.left_out.clone(),
+        })
+    }
+
+    /// Waits until its first start has ended, one way or the other.
+    pub(crate) async fn settled(&self) {
+        let _ = self.state.subscribe().wait_for(|state| *state != ServerState::Starting).await;
+    }
+
+    /// Calls a tool.
+    pub(crate) async fn call(
+        self: Arc<Self>,
+        tool: String,
+        context: ToolContext,
+        input: Json,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let mut count = Count { server: &self, begun: Instant::now(), outcome: "cancelled" };
+        let result = match self.connection() {
+            Ok(connection) => {
+                connection.call(&self.config.name, &tool, &input, &context.effect_id, context.reporter).await
+            }
+            Err(failure) => Err(failure),
+        };
+        count.outcome = match &result {
+            Ok(output) if output.is_error => "error",
+            Ok(_) => "ok",
+            Err(_) => "failed",
+        };
+        result
+    }
+
+    fn connection(&self) -> Result<Arc<Connection>, ToolFailure> {
+        let name = &self.config.name;
+        self.present(|present| match (&present.connection, &present.trouble) {
+            (Some(connection), _) => Ok(Arc::clone(connection)),
+            (None, Some(trouble)) => {
+                Err(ToolFailure(format!("MCP server {name:?} is not running: {trouble}; it is being started again")))
+            }
+            (None, None) => {
+                Err(ToolFailure(format!("MCP server {name:?} is still being started; try again in a while")))
+            }
+        })
+    }
+
+    /// Runs it until it is told to stop, however often it fails.
+    pub(crate) async fn run(self: Arc<Self>, around: Surroundings) {
+        let name = self.config.name.clone();
+        let label = ServerLabel { server: name.clone() };
+        let up = self.metrics.up.get_or_create_owned(&label);
+        let restarts = self.metrics.restarts.get_or_create_owned(&label);
+        around.tools.start_server(&name);
+        let mut failures = 0;
+        loop {
+            let begun = Instant::now();
+            let ended = Arc::clone(&self).live(&around, &up).await;
+            up.set(0);
+            let Some(trouble) = ended else { break };
+            // The time until it was ready does not count much; a start that takes a minute is no health.
+            let was_healthy = self.state.borrow().eq(&ServerState::Ready) && begun.elapsed() >= around.backoff.healthy;
+            failures = if was_healthy { 1 } else { failures + 1 };
+            let delay = around.backoff.delay(failures);
+            tracing::warn!(target: "everturn::mcp", server = name, failures, ?delay, "an MCP server failed: {trouble}");
+            around.tools.set_server(&name, Err(trouble.clone()));
+            self.present(|present| present.trouble = Some(trouble));
+            self.state.send_replace(ServerState::Failed);
+            tokio::select! {
+                biased;
+                () = around.stop.cancelled() => break,
+                () = tokio::time::sleep(delay) => {}
+            }
+            restarts.inc();
+            self.present(|present| present.restarts += 1);
+        }
+        around.tools.set_server(&name, Err("it was told to stop".to_owned()));
+        self.present(|present| present.trouble = Some("it was told to stop".to_owned()));
+        self.state.send_replace(ServerState::Failed);
+    }
+
+    /// Starts it and follows it to its end. Says why it ended, if nobody told it to.
+    async fn live(
+        self: Arc<Self>,
+        around: &Surroundings,
+        up: &prometheus_client::metrics::gauge::Gauge,
+    ) -> Option<String> {
+        let ears = Ears { calls: Calls::default(), link: Link::default(), chatter: self.chatter.clone() };
+        let mut guard = None;
+        let started = tokio::select! {
+            biased;
+            () = around.stop.cancelled() => None,
+            started = tokio::time::timeout(self.config.start_timeout, self.start(around, &ears, &mut guard)) => {
+                Some(started.unwrap_or_else(|_| {
+                    Err(format!("it was not ready within {} s", self.config.start_timeout.as_secs_f64()))
+                }))
+            }
+        };
+        let ended = match started {
+            None => None,
+            Some(Err(trouble)) => Some(trouble),
+            Some(Ok((connection, listing))) => {
+                // Before its tools are told: somebody may wait for one of them, and call it at once.
+                self.present(|present| {
+                    present.software = connection.software.clone();
+                    present.trouble = None;
+                    present.connection = Some(Arc::clone(&connection));
+                });
+                self.take(listing, around).await;
+                up.set(1);
+                self.state.send_replace(ServerState::Ready);
+                let ended = self.follow(&connection, around).await;
+                // First of all, so that no call begins on a connection that has ended.
+                self.present(|present| {
+                    present.connection = None;
+                    present.trouble = Some(ended.clone().unwrap_or_else(|| "it was told to stop".to_owned()));
+                });
+                up.set(0);
+                if let Some(trouble) = &ended {
+                    around.tools.set_server(&self.config.name, Err(trouble.clone()));
+                }
+                connection.close().await;
+                ended
+            }
+        };
+        // Nobody of the first one shall be left when a second one starts.
+        let code = match guard {
+            Some((guard, errors)) => {
+                let code = end(guard).await;
+                let _ = tokio::time::timeout(LAST_WORDS, errors).await;
+                code
+            }
+            None => None,
+        };
+        ended.map(|trouble| self.explain(&trouble, code))
+    }
+
+    async fn start(
+        self: &Arc<Self>,
+        around: &Surroundings,
+        ears: &Ears,
+        guard: &mut Option<(Child, JoinHandle<()>)>,
+    ) -> Result<(Arc<Connection>, Listing), String> {
+        let connection = match &self.config.endpoint {
+            Endpoint::Stdio { program, .. } => {
+                let started = stdio::start(&self.config, &around.launcher, ears)
+                    .map_err(|error| format!("cannot start {program:?}: {error}"))?;
+                *guard = Some((started.guard, started.errors));
+                Connection::open(started.transport, ears.clone()).await?
+            }
+            Endpoint::Http { .. } => Connection::open(http::connect(&self.config, ears)?, ears.clone()).await?,
+        };
+        match listing::list(&connection, self).await {
+            Ok(listing) => Ok((connection, listing)),
+            Err(trouble) => {
+                connection.close().await;
+                Err(trouble)
+            }
+        }
+    }
+
+    /// Follows a server that is ready. Says why it ended, if nobody told it to.
+    async fn follow(self: &Arc<Self>, connection: &Connection, around: &Surroundings) -> Option<String> {
+        let link = &connection.ears.link;
+        loop {
+            tokio::select! {
+                biased;
+                () = around.stop.cancelled() => return None,
+                () = link.broken() => return Some(link.reason().unwrap_or_default()),
+                () = link.tools_changed() => {}
+            }
+            let listed = tokio::select! {
+                biased;
+                () = around.stop.cancelled() => return None,
+                () = link.broken() => continue,
+                listed = tokio::time::timeout(self.config.start_timeout, listing::list(connection, self)) => listed,
+            };
+            match listed {
+                Ok(Ok(listing)) => self.take(listing, around).await,
+                Ok(Err(trouble)) => self.chatter.remark(&format!("its tools could not be listed again: {trouble}")),
+                Err(_) => self.chatter.remark("its tools could not be listed again in time"),
+            }
+            tokio::select! {
+                biased;
+                () = around.stop.cancelled() => return None,
+                () = link.broken() => {}
+                () = tokio::time::sleep(BETWEEN_LISTS) => {}
+            }
+        }
+    }
+
+    /// Makes these its tools.
+    async fn take(&self, mut listing: Listing, around: &Surroundings) {
+        let listed: Vec<Arc<dyn Tool>> = listing.tools.iter().map(|tool| Arc::clone(tool) as Arc<dyn Tool>).collect();
+        let (tools, name) = (Arc::clone(&around.tools), self.config.name.clone());
+        // Compiling hundreds of schemas takes a while.
+        let refused =
+            tokio::task::spawn_blocking(move || tools.set_server(&name, Ok(listed))).await.unwrap_or_default();
+        listing.without(&refused);
+        let server = &self.config.name;
+        for LeftOut { tool, reason } in &listing.left_out {
+            tracing::warn!(target: "everturn::mcp", server, tool, "a tool is left out: {reason}");
+        }
+        for tool in self.config.effects.keys().filter(|name| !listing.tools.iter().any(|tool| tool.tool == **name)) {
+            tracing::warn!(target: "everturn::mcp", server, tool, "effects are configured for a tool that it does not have");
+        }
+        tracing::info!(target: "everturn::mcp", server, tools = listing.tools.len(), "an MCP server is ready");
+        self.present(|present| {
+            present.tools = listing.tools;
+            present.left_out = listing.left_out;
+        });
+    }
+
+    /// Why it ended, with all that is known.
+    fn explain(&self, trouble: &str, code: Option<i32>) -> String {
+        let mut text = trouble.to_owned();
+        if let Some(code) = code.filter(|code| *code != 0) {
+            text.push_str(&format!(" (exit code {code})"));
+        }
+        let last = self.chatter.last_lines();
+        if !last.is_empty() {
+            text.push_str("; it wrote: ");
+            text.push_str(&last.join(" | "));
+        }
+        shortened(&text, TROUBLE_BYTES)
+    }
+
+    fn present<T>(&self, look: impl FnOnce(&mut Present) -> T) -> T {
+        look(&mut self.present.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Waits for a guard, which ends as soon as its input does and nothing is left.
+async fn end(mut guard: Child) -> Option<i32> {
+    drop(guard.stdin.take());
+    match tokio::time::timeout(GUARD, guard.wait()).await {
+        Ok(status) => status.ok()?.code(),
+        Err(_) => {
+            tracing::error!(target: "everturn::mcp", guard = guard.id(), "the guard of an MCP server does not end");
+            None
+        }
+    }
+}
+
+/// Counts a call when it is over, also if nobody waits for it any more.
+struct Count<'s> {
+    server: &'s Server,
+    begun: Instant,
+    outcome: &'static str,
+}
+
+impl Drop for Count<'_> {
+    fn drop(&mut self) {
+        let server = self.server.config.name.clone();
+        let metrics = &self.server.metrics;
+        metrics
+            .call_seconds
+            .get_or_create(&ServerLabel { server: server.clone() })
+            .observe(self.begun.elapsed().as_secs_f64());
+        metrics.calls.get_or_create(&CallLabels { server, outcome: self.outcome }).inc();
+    }
+}

@@ -1,0 +1,9 @@
+mod calls;
+mod guard;
+mod harness;
+mod hostile;
+mod http;
+mod life;
+mod listing;
+mod peers;
+mod questions;

@@ -1,0 +1,115 @@
+//! What servers ask, and what they are answered.
+
+use everturn_core::Json;
+use everturn_tools::{Question, Reply, Report, Reporter};
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use super::harness::{World, bad, context, text};
+
+/// What the server hears when it asks this and the person replies so.
+async fn asked(world: &World, params: Value, reply: Reply) -> (Question, Value) {
+    let (reporter, mut reports) = Reporter::new(10);
+    let answer = async {
+        match reports.recv().await {
+            Some(Report::Question(question, answer)) => {
+                answer.send(reply).unwrap();
+                question
+            }
+            other => panic!("not a question: {other:?}"),
+        }
+    };
+    let (result, question) = tokio::join!(world.call_with("bad__ask", params, reporter), answer);
+    (question, serde_json::from_str(&text(result)).unwrap())
+}
+
+fn city() -> Value {
+    json!({"message": "Which city?", "requestedSchema": {
+        "type": "object", "properties": {"city": {"type": "string", "title": "City"}}, "required": ["city"]}})
+}
+
+#[tokio::test]
+async fn a_form_is_put_to_the_person() {
+    let world = World::ready(bad(&[])).await;
+    let answer = Json::of(&json!({"city": "Oslo"})).unwrap();
+    let (question, heard) = asked(&world, city(), Reply::Accepted(answer)).await;
+    assert_eq!((question.title.as_str(), question.description), ("Which city?", None));
+    let schema = question.schema.to_value();
+    assert_eq!((&schema["type"], &schema["required"]), (&json!("object"), &json!(["city"])));
+    assert_eq!(schema["properties"]["city"], json!({"type": "string", "title": "City"}));
+    assert_eq!(heard, json!({"action": "accept", "content": {"city": "Oslo"}}));
+    assert_eq!(asked(&world, city(), Reply::Declined).await.1, json!({"action": "decline"}));
+    assert_eq!(asked(&world, city(), Reply::Cancelled).await.1, json!({"action": "cancel"}));
+    world.mcp.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_form_beyond_the_words_of_mcp_is_put_too() {
+    let world = World::ready(bad(&[])).await;
+    let schema =
+        json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}}}});
+    let params = json!({"message": "First line\nsecond line", "requestedSchema": schema});
+    let (question, heard) = asked(&world, params, Reply::Declined).await;
+    assert_eq!(question.title, "First line");
+    assert_eq!(question.description.as_deref(), Some("First line\nsecond line"));
+    assert_eq!(question.schema.to_value(), schema);
+    assert_eq!(heard, json!({"action": "decline"}));
+    world.mcp.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_put_to_a_person() {
+    let world = World::ready(bad(&[])).await;
+    let heard = async |params| text(world.call("bad__ask", params).await);
+    let url = json!({"mode": "url", "message": "Go there", "url": "https://example.org", "elicitationId": "1"});
+    assert_eq!(heard(url).await, r#"{"action": "decline"}"#);
+    // Nobody listens.
+    assert_eq!(heard(city()).await, r#"{"action": "cancel"}"#);
+    let remote = json!({"message": "x", "requestedSchema": {"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}});
+    expect![[r##"{"code": -32602, "message": "the schema refers to \"file:///etc/passwd\"; only references into the schema itself, such as \"#/$defs/name\", are followed"}"##]]
+        .assert_eq(&heard(remote).await);
+    expect![[r#"{"code": -32602, "message": "only forms with a message and a requestedSchema are offered"}"#]]
+        .assert_eq(&heard(json!({"message": 5})).await);
+    world.mcp.shutdown().await;
+}
+
+#[tokio::test]
+async fn nobody_is_asked_when_it_is_not_clear_who() {
+    let world = World::ready(bad(&[])).await;
+    let (reporter, mut reports) = Reporter::new(10);
+    let other = world.tools.get("bad__hang").unwrap().call(context(reporter), Json::empty_object());
+    let other = tokio::spawn(other);
+    // It is under way.
+    assert!(matches!(reports.recv().await, Some(Report::Notification { .. })));
+    let (reporter, mut asked) = Reporter::new(10);
+    assert_eq!(text(world.call_with("bad__ask", city(), reporter).await), r#"{"action": "decline"}"#);
+    assert!(asked.try_recv().is_err() && reports.try_recv().is_err());
+    other.abort();
+    world.mcp.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_question_ends_with_its_call() {
+    let world = World::ready(bad(&[])).await;
+    let (reporter, mut reports) = Reporter::new(10);
+    let input = Json::of(&city()).unwrap();
+    let call = tokio::spawn(world.tools.get("bad__ask").unwrap().call(context(reporter), input));
+    let Some(Report::Question(_, mut answer)) = reports.recv().await else { panic!("a question") };
+    call.abort();
+    // Nobody waits for the reply any more.
+    answer.closed().await;
+    assert_eq!(text(world.call("bad__echo", json!({"text": "on"})).await), "on");
+    world.mcp.shutdown().await;
+}
+
+#[tokio::test]
+async fn other_requests() {
+    let world = World::ready(bad(&[])).await;
+    expect![[
+        r#"{"code": -32601, "message": "sampling is not offered: this client does not lend its models to servers"}"#
+    ]]
+    .assert_eq(&text(world.call("bad__sample", json!({})).await));
+    assert_eq!(text(world.call("bad__roots", json!({})).await), r#"{"roots": []}"#);
+    assert_eq!(text(world.call("bad__ping", json!({})).await), "{}");
+    world.mcp.shutdown().await;
+}

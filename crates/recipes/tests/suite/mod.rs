@@ -1,0 +1,7 @@
+mod folder;
+mod hostile;
+mod hostile_templates;
+mod properties;
+mod read;
+mod render;
+mod sample;
