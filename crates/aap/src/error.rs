@@ -70,9 +70,7 @@ impl ApiError {
             | SubmitError::FormClosed { .. }
             | SubmitError::Exists { .. }
             | SubmitError::Deleted { .. }
-            | SubmitError::TooManyPermissions { .. } => {
-                Self::new(StatusCode::CONFLICT, error.to_string())
-            }
+            | SubmitError::TooManyPermissions { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             SubmitError::UnknownAgent { .. }
             | SubmitError::Overlay { .. }
             | SubmitError::Update(_)

@@ -7,12 +7,14 @@ use serde_json::{Map, Value, json};
 use crate::wire::ToolOut;
 
 /// `MetaResponse`.
-pub(crate) fn meta(engine: &Engine) -> Value {
-    let agents: Vec<_> = engine.agents().iter().map(|agent| agent_info(engine, agent)).collect();
+///
+/// Everybody may read it; what is wrong with tool servers in their own words is for those who may call.
+pub(crate) fn meta(engine: &Engine, may_call: bool) -> Value {
+    let agents: Vec<_> = engine.agents().iter().map(|agent| agent_info(engine, agent, may_call)).collect();
     json!({ "version": 1, "agents": agents })
 }
 
-fn agent_info(engine: &Engine, agent: &Agent) -> Value {
+fn agent_info(engine: &Engine, agent: &Agent, may_call: bool) -> Value {
     let mut info = Map::new();
     info.insert("name".into(), json!(agent.name));
     if let Some(title) = &agent.title {
@@ -30,7 +32,10 @@ fn agent_info(engine: &Engine, agent: &Agent) -> Value {
     // Told where its tools would be: who sets up a tool server looks here.
     let troubles = agent.troubles(engine.tools());
     if !troubles.is_empty() {
-        let told = |(server, reason): (String, String)| json!({ "server": server, "reason": reason });
+        let told = |(server, reason): (String, String)| {
+            let reason = if may_call { reason } else { "it is not running".to_owned() };
+            json!({ "server": server, "reason": reason })
+        };
         info.insert("unavailableTools".into(), troubles.into_iter().map(told).collect());
     }
     if !agent.options.is_empty() {

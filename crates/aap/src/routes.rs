@@ -54,7 +54,7 @@ pub struct Aap {
 /// The routes of version 1, to be mounted at the root and under `/aap/v1`.
 pub fn routes(aap: Aap) -> Router {
     Router::new()
-        .route("/meta", get(async |State(aap): State<Aap>| Json(meta(&aap.engine))))
+        .route("/meta", get(show_meta))
         .route("/sessions", get(list))
         .route("/session", put(create))
         .route("/session/{id}", get(show).post(turn).delete(delete))
@@ -65,6 +65,10 @@ pub fn routes(aap: Aap) -> Router {
             ApiError::new(StatusCode::NOT_FOUND, "there is nothing here; GET /meta tells what this server offers")
         })
         .with_state(aap)
+}
+
+async fn show_meta(State(aap): State<Aap>, headers: HeaderMap) -> Response {
+    Json(meta(&aap.engine, aap.keys.caller(&headers).is_ok())).into_response()
 }
 
 #[derive(Deserialize)]

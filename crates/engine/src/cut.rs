@@ -4,12 +4,12 @@
 //! no more to its log than what was said.
 
 use everturn_core::{
-    Event, Message, MessagePlace, MessageRef, Outcome, Said, SegmentBuilder, SessionConfig, SessionId, TenantId,
-    Timestamp, TurnEnded, TurnId, TurnStarted, Usage,
+    Event, Message, MessagePlace, MessageRef, OptionValue, Outcome, Said, SegmentBuilder, SessionConfig, SessionId,
+    TenantId, Timestamp, TurnEnded, TurnId, TurnStarted, Usage,
 };
 use everturn_store::{
-    Command, CommandKey, EndedTurn, NewSession, Refusal, Rest, SessionRecord, Shares, TruncateSession, TurnRecord,
-    TurnStatus,
+    Command, CommandKey, EndedTurn, NewSession, Refusal, Rest, SecretPlace, SessionRecord, Shares, TruncateSession,
+    TurnRecord, TurnStatus,
 };
 
 use crate::{CutError, Engine, SubmissionKey, committer::CommitError, conversation::said_in_turn, prior::in_history};
@@ -58,12 +58,13 @@ impl Engine {
             }
             let kept = kept(turns, &cut, &record.config)?;
             let fork = SessionId::mint();
+            let config = self.seal_again(tenant, session, &fork, record.config);
             let title = record.title.as_ref().map(|title| format!("{title} (copy)"));
             let shares = Shares { session: session.clone(), expected_version: record.version, through: kept.through };
             let new = NewSession {
                 tenant: tenant.clone(),
                 id: fork.clone(),
-                config: record.config,
+                config,
                 title,
                 shares: Some(shares),
                 turns: kept.part.into_iter().collect(),
@@ -81,6 +82,27 @@ impl Engine {
             }
         }
         Err(CutError::Busy)
+    }
+
+    /// Settings with their secrets sealed for another session. One that cannot be opened here is of no use there either.
+    fn seal_again(
+        &self,
+        tenant: &TenantId,
+        from: &SessionId,
+        to: &SessionId,
+        mut config: SessionConfig,
+    ) -> SessionConfig {
+        config.options.retain(|option, value| {
+            let OptionValue::Sealed(sealed) = value else { return true };
+            let opened = self.0.secrets.open(SecretPlace { tenant, session: from, option }, sealed);
+            let place = SecretPlace { tenant, session: to, option };
+            match opened.and_then(|secret| self.0.secrets.seal(place, &secret)) {
+                Ok(again) => *sealed = again,
+                Err(_) => return false,
+            }
+            true
+        });
+        config
     }
 
     /// Takes away what a cut does not leave of a session's conversation. A turn that waits is ended; while one runs

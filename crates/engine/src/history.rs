@@ -25,9 +25,9 @@ impl Turn {
     pub(crate) fn context(&self) -> (String, Vec<Message>) {
         let conversation = context::normalise(&context::compact(&self.full_history(), self.compaction()));
         let mut system = self.agent.instructions(&self.config);
+        // Without the reason: it quotes the server, and the model obeys what stands here.
         let troubles = self.agent.troubles(&self.shared.tools).into_iter();
-        let troubles =
-            troubles.map(|(server, why)| format!("The tools of {server} cannot be used at the moment: {why}"));
+        let troubles = troubles.map(|(server, _)| format!("The tools of {server} cannot be used at the moment."));
         for message in conversation.system.into_iter().chain(troubles) {
             if !system.is_empty() {
                 system.push_str("\n\n");

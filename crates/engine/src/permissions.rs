@@ -131,12 +131,12 @@ impl Engine {
 }
 
 impl Turn {
-    /// Looks up what people have said for good, if any tool of the session would ask. A failure only means that they are
-    /// asked again.
+    /// Looks up what people have said for good, if any tool of the session can be spoken of: built-in ones never ask. A
+    /// failure only means that they are asked again.
     pub(crate) async fn load_permissions(&mut self) {
-        let asks = self.config.agent_tools
-            && self.agent.enabled(&self.config, &self.shared.tools).iter().any(|tool| !tool.trust);
-        if !asks {
+        let tools = &self.shared.tools;
+        let asks = |name: &String| tools.get(name).is_some_and(|tool| !tool.is_builtin());
+        if !self.config.agent_tools || !self.agent.offered(tools).iter().any(asks) {
             return;
         }
         let filter = RecordFilter::default();
@@ -151,7 +151,7 @@ impl Turn {
         }
     }
 
-    /// What was said for good of a tool that the session does not trust. Where the client has said whom to trust, nothing.
+    /// What was said for good of a tool. Where the client has said whom to trust, nothing.
     pub(crate) fn standing_word(&self, tool: &str) -> Option<bool> {
         let chosen = !self.config.agent_tools || self.config.tools.iter().any(|chosen| chosen.name == tool);
         if chosen { None } else { self.permissions.0.get(tool).copied() }

@@ -2,8 +2,8 @@
 //!
 //! A key makes them one: the first is kept together with its key, a second one of that key gets the same leg to read.
 
-use everturn_core::{SessionId, Timestamp, TurnId};
-use everturn_store::{CommandKey, Refusal};
+use everturn_core::{SessionId, TenantId, Timestamp, TurnId};
+use everturn_store::{CommandKey, Refusal, StoreError};
 use serde::{Deserialize, Serialize};
 
 use crate::{Engine, OpenError, Started, Submit, SubmitError};
@@ -39,6 +39,14 @@ pub(crate) fn command_key(
 }
 
 impl Engine {
+    /// Whether the turn that a submission with this key began was taken away since, from a session that is still there.
+    pub async fn was_taken_away(&self, tenant: &TenantId, key: &str) -> Result<bool, StoreError> {
+        let store = &self.0.store;
+        let Some(kept) = store.kept(tenant, key, Timestamp::now()).await? else { return Ok(false) };
+        let Ok(Leg { session, turn, .. }) = serde_json::from_str(&kept.outcome) else { return Ok(false) };
+        Ok(store.session(tenant, &session).await?.is_some() && store.turn(tenant, &session, &turn).await?.is_none())
+    }
+
     /// The leg of a submission that was kept before, if this is a repetition.
     pub(crate) async fn find_repetition(&self, submit: &Submit) -> Result<Option<Started>, SubmitError> {
         let Some(SubmissionKey { key, .. }) = &submit.key else { return Ok(None) };

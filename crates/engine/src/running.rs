@@ -1,6 +1,10 @@
 //! Calls that run at the same time, and what they tell and ask meanwhile.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use everturn_core::{CallId, Event, FormId, FormKind, FormOpened, Json, Timestamp};
 use everturn_store::Write;
@@ -30,7 +34,7 @@ const MAX_NEWS: u32 = 1000;
 /// Longest news, in bytes.
 const MAX_NEWS_BYTES: usize = 16 * 1024;
 /// How many questions one call may ask, one after the other.
-const MAX_QUESTIONS: u32 = 20;
+const MAX_QUESTIONS: usize = 20;
 /// How long a question stays open after its time, if somebody is about to answer it.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Longest title and description of a question, in characters.
@@ -44,6 +48,8 @@ struct Told {
     /// Whether it waits for a person, which does not count as its time.
     asking: watch::Sender<bool>,
     open: Option<Asked>,
+    /// What it asked meanwhile: people are asked one thing after the other.
+    waiting: VecDeque<(Question, oneshot::Sender<Reply>)>,
 }
 
 struct Asked {
@@ -93,7 +99,7 @@ impl Running {
     {
         let (reporter, reports) = Reporter::new(REPORTS);
         let (asking, is_asking) = watch::channel(false);
-        self.told.insert(call.clone(), Told { news: 0, questions: 0, asking, open: None });
+        self.told.insert(call.clone(), Told { news: 0, questions: 0, asking, open: None, waiting: VecDeque::new() });
         let call = call.clone();
         let reports = stream::unfold((call, reports), async |(call, mut reports)| {
             let report = reports.recv().await?;
@@ -165,6 +171,7 @@ impl Turn {
                         // Its record says so already.
                         self.close_question(&asked.form, Some(value.clone()), Vec::new())?;
                         let _ = asked.answer.send(Reply::Accepted(value));
+                        self.ask_next(&mut running, asked.form.call_id)?;
                     }
                 }
                 Happened::Expired => {
@@ -172,6 +179,7 @@ impl Turn {
                         let expired = vec![closing(&asked.form, FormState::Expired, None)];
                         self.close_question(&asked.form, None, expired)?;
                         let _ = asked.answer.send(Reply::Cancelled);
+                        self.ask_next(&mut running, asked.form.call_id)?;
                     }
                 }
                 Happened::Finished(outcome) => {
@@ -210,8 +218,12 @@ impl Turn {
                 self.record(Event::Notified { call_id: Some(call), method, params }).map(Some)
             }
             Report::Question(question, answer) => {
-                if told.open.is_some() || told.questions >= MAX_QUESTIONS {
+                if told.questions as usize + told.waiting.len() >= MAX_QUESTIONS {
                     let _ = answer.send(Reply::Cancelled);
+                    return Ok(None);
+                }
+                if told.open.is_some() {
+                    told.waiting.push_back((question, answer));
                     return Ok(None);
                 }
                 told.questions += 1;
@@ -223,6 +235,15 @@ impl Turn {
                 told.open = Some(Asked { form: form.clone(), expires: Instant::now() + patience, answer });
                 self.record_all(&[Event::FormOpened(form)], record.into_iter().collect()).map(Some)
             }
+        }
+    }
+
+    /// Asks what a call has asked while its last question was open.
+    fn ask_next(&mut self, running: &mut Running, call: CallId) -> Result<(), Stopped> {
+        let told = running.told.get_mut(&call);
+        match told.and_then(|told| told.waiting.pop_front()) {
+            Some((question, answer)) => self.reported(running, call, Report::Question(question, answer)).map(drop),
+            None => Ok(()),
         }
     }
 

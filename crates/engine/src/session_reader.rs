@@ -106,8 +106,8 @@ impl fmt::Debug for SessionReader {
 }
 
 impl Engine {
-    /// Reads a session from a cursor on. Without one, or with one of a turn that is not there any more, from the beginning
-    /// of the turn under way, or from the next one.
+    /// Reads a session from a cursor on; from one of a turn that is not there any more, with the turns that began after it.
+    /// Without one, from the beginning of the turn under way, or from the next one.
     pub async fn read_session(
         &self,
         tenant: &TenantId,
@@ -126,11 +126,25 @@ impl Engine {
             (Some(cursor), Some(from)) => {
                 (self.read_turn(tenant, session, &from.id, projection, cursor.cursor).await?, from.ordinal)
             }
-            _ => (None, self.over_now(&record).await?),
+            (Some(gone), None) => (None, self.before(&record, &gone.turn).await?),
+            (None, _) => (None, self.over_now(&record).await?),
         };
         let read = self.last_turns(&record, after).await?;
         let (tenant, session) = (tenant.clone(), session.clone());
         Ok(SessionReader { engine: self.clone(), tenant, session, projection, turn, after, read, begun })
+    }
+
+    /// Reads a session from the first turn that it has.
+    pub async fn read_whole_session(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        projection: &'static dyn Projection,
+    ) -> Result<SessionReader, OpenError> {
+        let begun = self.0.watchers.watch(tenant, session);
+        self.0.store.session(tenant, session).await?.ok_or(OpenError::NotFound)?;
+        let (tenant, session, read) = (tenant.clone(), session.clone(), VecDeque::new());
+        Ok(SessionReader { engine: self.clone(), tenant, session, projection, turn: None, after: 0, read, begun })
     }
 
     /// The last turn that is over, by its ordinal, before the one under way or the next one.
@@ -147,6 +161,19 @@ impl Engine {
             Some(_) | None => {
                 let newest = store.turns_below(tenant, &session.id, None, 1).await?;
                 Ok(newest.first().filter(|turn| turn.status.is_ended()).map_or(0, |turn| turn.ordinal))
+            }
+        }
+    }
+
+    /// The last turn that began before one that was taken away, by its ordinal: names of turns lie in the order of time.
+    async fn before(&self, session: &SessionRecord, gone: &TurnId) -> Result<u64, StoreError> {
+        let mut below = None;
+        loop {
+            let page = self.0.store.turns_below(&session.tenant, &session.id, below, PAGE).await?;
+            match page.iter().find(|turn| turn.id < *gone).map(|turn| turn.ordinal) {
+                Some(ordinal) => return Ok(ordinal),
+                None if page.len() < PAGE => return Ok(0),
+                None => below = page.last().map(|turn| turn.ordinal),
             }
         }
     }

@@ -49,6 +49,14 @@ pub enum UpdateError {
         /// What there is.
         available: String,
     },
+    /// Its server is not there.
+    #[error("tool {name:?} cannot be used at the moment: {trouble}; try again later, or without it")]
+    ToolUnavailable {
+        /// What was asked for.
+        name: String,
+        /// What is the matter.
+        trouble: String,
+    },
     /// Two tools of one name.
     #[error("there are two tools named {0:?}; tool names must be unique across application and server tools")]
     DuplicateTool(String),
@@ -116,14 +124,17 @@ impl SessionUpdate {
     pub fn apply(
         &self,
         agent: &Agent,
-        tools: &ToolSet,
+        set: &ToolSet,
         config: &SessionConfig,
         seal: impl Fn(&str, &str) -> Result<String, SecretError>,
     ) -> Result<SessionConfig, UpdateError> {
         let mut config = config.clone();
-        let (offered, internal) = (agent.offered(tools), agent.internal(tools));
+        let (offered, internal) = (agent.offered(set), agent.internal(set));
         if let Some(tools) = &self.tools {
             for tool in tools {
+                if let Some(trouble) = set.awaited(&tool.name).filter(|_| !offered.contains(&tool.name)) {
+                    return Err(UpdateError::ToolUnavailable { name: tool.name.clone(), trouble });
+                }
                 if !offered.contains(&tool.name) {
                     return Err(UpdateError::UnknownTool {
                         agent: agent.name.clone(),

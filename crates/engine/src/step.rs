@@ -9,8 +9,8 @@ use std::{
 };
 
 use everturn_core::{
-    CallId, CallRoute, Content, Event, FailureCode, Finish, Json, StepFinished, Timestamp, ToolUse, Usage, Wait,
-    context,
+    CallId, CallRoute, Content, Event, FailureCode, Finish, Json, Message, StepFinished, Timestamp, ToolUse, Usage,
+    Wait, context,
 };
 use everturn_models::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
 use futures_util::StreamExt as _;
@@ -19,7 +19,6 @@ use tokio::time::{Instant, Sleep};
 use crate::{
     draft::Drafts,
     metrics::Label,
-    tool_run::ARRIVAL,
     turn::{CountInput, Stopped, Turn},
     turn_log::Pushed,
 };
@@ -28,6 +27,9 @@ use crate::{
 const MAX_CALLS: usize = 64;
 /// How long one answer may be, reasoning and calls included.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+/// How long a model call waits for tool servers that are being started.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How an attempt at a step went.
 enum Attempt {
@@ -38,9 +40,7 @@ enum Attempt {
 impl Turn {
     /// Makes the next model call.
     pub(crate) async fn step(&mut self) -> Result<(), Stopped> {
-        if self.state.steps > 0 {
-            self.await_tools().await;
-        }
+        self.await_tools().await;
         self.load_documents().await;
         self.load_permissions().await;
         self.tell_list_changes()?;
@@ -65,10 +65,20 @@ impl Turn {
         self.attempts().await
     }
 
-    /// Waits for the tools that the model had before the process was started anew.
+    /// Waits for the tool servers that the conversation has used before the process was started anew, a little. Others
+    /// delay nothing: what never started was never used.
     async fn await_tools(&self) {
-        let servers = self.agent.servers();
-        let _ = tokio::time::timeout(ARRIVAL, self.shared.tools.started(&servers)).await;
+        let mut servers = self.agent.servers();
+        if servers.is_empty() {
+            return;
+        }
+        let history = self.full_history();
+        let used = |server: &&str| {
+            let is_its = |name: &str| name.strip_prefix(*server).is_some_and(|rest| rest.starts_with("__"));
+            history.iter().flat_map(Message::tool_uses).any(|call| is_its(&call.name))
+        };
+        servers.retain(used);
+        let _ = tokio::time::timeout(PATIENCE, self.shared.tools.started(&servers)).await;
     }
 
     /// Makes a model call again that the turn has paused before.

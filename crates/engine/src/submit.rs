@@ -297,11 +297,15 @@ impl Engine {
         }
     }
 
-    /// Waits until the turn under way rests, so that a submission can be judged again.
+    /// Waits until the turn under way rests, or asks again what it asked before the process was started anew, so that a
+    /// submission can be judged again.
     async fn wait_for_rest(&self, record: &SessionRecord) -> Result<Started, SubmitError> {
         let turn = record.last_turn.as_ref().and_then(|turn| self.0.live.get(&turn.id));
         if let Some(live) = turn {
-            live.stopped(ANSWER_PATIENCE).await;
+            tokio::select! {
+                () = live.stopped(ANSWER_PATIENCE) => {}
+                () = self.0.questions.changed() => {}
+            }
         }
         Err(SubmitError::Rejected(Refusal::Changed))
     }

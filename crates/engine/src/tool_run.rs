@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How long calls wait for tool servers that have not told their tools yet, as after a restart.
-pub(crate) const ARRIVAL: Duration = Duration::from_secs(30);
+const ARRIVAL: Duration = Duration::from_secs(30);
 
 /// A call that is going to run.
 struct Run {
@@ -47,17 +47,23 @@ impl Turn {
         let internal = self.agent.internal(&self.shared.tools).iter().any(|tool| tool == name);
         let enabled = self.agent.enabled(&self.config, &self.shared.tools).into_iter().find(|tool| tool.name == name);
         let route = match enabled {
-            Some(tool) if tool.trust => CallRoute::Inline,
-            Some(_) => match self.standing_word(name) {
-                None => CallRoute::Permission,
-                Some(true) => CallRoute::Inline,
+            Some(tool) => match self.standing_word(name) {
                 Some(false) => {
                     let reason = format!("Tool call denied: somebody has said that {name} may never run");
                     return CallRoute::Refused { reason };
                 }
+                Some(true) => CallRoute::Inline,
+                None if tool.trust => CallRoute::Inline,
+                None => CallRoute::Permission,
             },
             None if internal => CallRoute::Inline,
-            None => return CallRoute::Refused { reason: format!("There is no tool {name:?} in this session") },
+            None => {
+                let reason = match self.shared.tools.awaited(name) {
+                    Some(trouble) => format!("Tool call not run: {name} cannot be used at the moment: {trouble}"),
+                    None => format!("There is no tool {name:?} in this session"),
+                };
+                return CallRoute::Refused { reason };
+            }
         };
         // Nobody should be asked to allow a call that cannot run.
         if let Err(reason) = self.shared.tools.validate(name, input) {

@@ -161,6 +161,8 @@ impl Goose {
                 self.show(view, frames, &shape, |out| notification(self.style, out, method, params));
             }
             Event::ModelChanged { model, .. } => self.show(view, frames, &Shape::new("ModelChange"), |out| {
+                // As sessions name it; who provides it is not a part of its name.
+                let model = model.split_once('/').map_or(model.as_str(), |(_, model)| model);
                 field(out, "model", model);
                 field(out, "mode", "fallback");
             }),
@@ -277,6 +279,14 @@ pub(crate) fn snapshot(standing: &Standing, said: &[Said]) -> Bytes {
     let mut out = b"data: {\"type\":\"UpdateConversation\"".to_vec();
     field(&mut out, "conversation", &Conversation { style: Style::Described, said });
     field(&mut out, "token_state", &Tokens::of(Style::Described, standing));
+    out.extend_from_slice(b"}\n\n");
+    out.into()
+}
+
+/// The whole conversation, in the shapes of the releases, for who cannot know what has become of it.
+pub(crate) fn conversation(said: &[Said]) -> Bytes {
+    let mut out = b"data: {\"type\":\"UpdateConversation\"".to_vec();
+    field(&mut out, "conversation", &Conversation { style: Style::Released, said });
     out.extend_from_slice(b"}\n\n");
     out.into()
 }

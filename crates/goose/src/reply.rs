@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use everturn_core::{
-    Block, Content, Message, Said, SessionId,
+    Block, Content, Message, Said, SessionId, TenantId,
     submission::{OnBusy, Submission},
 };
 use everturn_engine::{Reply, SessionUpdate, Started, SubmissionKey, Submit, SubmitError, Target, TurnView};
@@ -35,6 +35,8 @@ use crate::{
 const MAX_SNAPSHOT: usize = 60_000;
 /// How long the id of a message may be, in bytes.
 const MAX_MESSAGE_ID: usize = 256;
+/// How often a message can be taken away and sent again under its name within a day.
+const MAX_CUTS: u32 = 50;
 
 /// `ChatRequest`.
 #[derive(Deserialize)]
@@ -188,8 +190,11 @@ impl Api {
         self.submit(submit, session.as_ref()).await
     }
 
-    async fn submit(&self, submit: Submit, session: Option<&SessionId>) -> Result<Started, ApiError> {
+    async fn submit(&self, mut submit: Submit, session: Option<&SessionId>) -> Result<Started, ApiError> {
         let tenant = submit.tenant.clone();
+        if let Some(key) = &mut submit.key {
+            self.free_name(&tenant, key).await?;
+        }
         match self.engine.submit(submit).await {
             Ok(started) => Ok(started),
             Err(SubmitError::FormClosed { form }) if self.engine.form(&tenant, &form).await?.is_none() => {
@@ -197,6 +202,19 @@ impl Api {
             }
             Err(error) => Err(ApiError::submit(error, session)),
         }
+    }
+
+    /// Whoever cuts a conversation before a message and sends it again, changed or not, under the name that it had, means
+    /// another one: the turn of the first is not there any more.
+    async fn free_name(&self, tenant: &TenantId, key: &mut SubmissionKey) -> Result<(), ApiError> {
+        let name = key.key.clone();
+        for again in 2..=MAX_CUTS {
+            if !self.engine.was_taken_away(tenant, &key.key).await? {
+                return Ok(());
+            }
+            key.key = format!("{name}~{again}");
+        }
+        Ok(())
     }
 
     /// The agent of a session, or the one that a new session is to have.

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     error::ApiError,
-    projection::SESSION,
+    projection::{self, SESSION},
     recipe::Wanted,
     reply::{Speech, the_message, unwrapped},
     routes::{Api, One, nothing, session_of},
@@ -89,19 +89,39 @@ pub(crate) async fn events(State(api): State<Api>, path: One, headers: HeaderMap
     let caller = api.caller(&headers, Scope::Read)?;
     let session = session_of(path)?;
     // As in the releases: what cannot be read is as good as nothing.
-    let cursor = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let cursor = cursor.and_then(|text| text.trim().parse::<SessionCursor>().ok());
-    let opened = api.engine.read_session(&caller.tenant, &session, &SESSION, cursor).await;
-    let reader = opened.map_err(|error| ApiError::open(error, &session))?;
-    let active = api.engine.active_requests(&caller.tenant, &session).await?;
-    let first = match active.as_slice() {
-        [] => Bytes::new(),
-        active => {
-            let frame = json!({ "type": "ActiveRequests", "request_ids": active });
-            format!("data: {frame}\n\n").into()
+    let seen = headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
+    let mut conversation = Bytes::new();
+    let opened = match seen.as_deref().filter(|seen| !seen.is_empty()) {
+        None => api.engine.read_session(&caller.tenant, &session, &SESSION, None).await,
+        // The releases counted. Nobody knows what such a number meant elsewhere, so nothing is left out.
+        Some(seen) if seen.bytes().all(|byte| byte.is_ascii_digit()) => {
+            api.engine.read_whole_session(&caller.tenant, &session, &SESSION).await
+        }
+        Some(seen) => {
+            let cursor = seen.parse::<SessionCursor>().map_err(|_| {
+                let shown: String = seen.chars().take(64).collect();
+                let what = "is not the id of an event of this stream; leave it out to begin with the turn under way";
+                ApiError::new(StatusCode::BAD_REQUEST, format!("Last-Event-ID {shown:?} {what}"))
+            })?;
+            if api.engine.turn(&caller.tenant, &session, &cursor.turn).await?.is_none() {
+                // The conversation was cut: what the client has of it may not be there any more.
+                let said = api.engine.conversation(&caller.tenant, &session).await?;
+                conversation = projection::conversation(&said);
+            }
+            api.engine.read_session(&caller.tenant, &session, &SESSION, Some(cursor)).await
         }
     };
-    Ok(session_stream(reader, first, api.ping))
+    let reader = opened.map_err(|error| ApiError::open(error, &session))?;
+    let active = api.engine.active_requests(&caller.tenant, &session).await?;
+    let mut first = match active.as_slice() {
+        [] => Vec::new(),
+        active => {
+            let frame = json!({ "type": "ActiveRequests", "request_ids": active });
+            format!("data: {frame}\n\n").into_bytes()
+        }
+    };
+    first.extend_from_slice(&conversation);
+    Ok(session_stream(reader, first.into(), api.ping))
 }
 
 /// A UUID of any version, written with dashes or without.

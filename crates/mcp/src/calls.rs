@@ -3,12 +3,16 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
-use everturn_core::Json;
+use everturn_core::{Json, TenantId};
 use everturn_tools::Reporter;
 use rmcp::model::{GetExtensions as _, GetMeta as _, NumberOrString, ProgressToken, RequestId};
 use tokio_util::sync::CancellationToken;
+
+/// For so long after a call a server may still speak of it.
+const ECHO: Duration = Duration::from_secs(10);
 
 /// Names an outgoing request before it has an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,10 +26,26 @@ pub(crate) struct Calls(Arc<Mutex<Table>>);
 struct Table {
     last: u64,
     open: HashMap<CallKey, Open>,
+    /// When each tenant last had a call in flight.
+    tenants: HashMap<TenantId, Instant>,
+}
+
+impl Table {
+    /// Whose calls what the server says now can be about, if they are one tenant's.
+    fn only_tenant(&mut self) -> Option<TenantId> {
+        let now = Instant::now();
+        for open in self.open.values() {
+            self.tenants.insert(open.tenant.clone(), now);
+        }
+        self.tenants.retain(|_, last| now.duration_since(*last) < ECHO);
+        let mut tenants = self.tenants.keys();
+        tenants.next().filter(|_| tenants.next().is_none()).cloned()
+    }
 }
 
 #[derive(Debug)]
 struct Open {
+    tenant: TenantId,
     reporter: Reporter,
     request: Option<RequestId>,
     progress: Option<ProgressToken>,
@@ -41,7 +61,12 @@ pub(crate) struct OpenCall {
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        if let Some(open) = self.calls.table(|table| table.open.remove(&self.key)) {
+        let open = self.calls.table(|table| {
+            let open = table.open.remove(&self.key)?;
+            table.tenants.insert(open.tenant.clone(), Instant::now());
+            Some(open)
+        });
+        if let Some(open) = open {
             open.over.cancel();
         }
     }
@@ -58,11 +83,11 @@ pub(crate) struct Asker {
 
 impl Calls {
     /// Begins a call.
-    pub(crate) fn open(&self, reporter: Reporter) -> OpenCall {
+    pub(crate) fn open(&self, tenant: TenantId, reporter: Reporter) -> OpenCall {
         let key = self.table(|table| {
             table.last += 1;
             let key = CallKey(table.last);
-            let open = Open { reporter, request: None, progress: None, over: CancellationToken::new() };
+            let open = Open { tenant, reporter, request: None, progress: None, over: CancellationToken::new() };
             table.open.insert(key, open);
             key
         });
@@ -97,17 +122,19 @@ impl Calls {
         }
     }
 
-    /// Tells every call.
+    /// Tells every call what is no secret.
     pub(crate) fn tell_all(&self, method: &str, params: impl FnOnce() -> Option<Json>) {
-        let reporters: Vec<_> = self.table(|table| table.open.values().map(|open| open.reporter.clone()).collect());
-        if reporters.is_empty() {
-            return;
-        }
-        if let Some(params) = params() {
-            for reporter in reporters {
-                reporter.notify(method, params.clone());
-            }
-        }
+        let reporters = self.table(|table| table.open.values().map(|open| open.reporter.clone()).collect());
+        tell(reporters, method, params);
+    }
+
+    /// Tells every call what may be about any of them, unless some are of another tenant: nobody knows whose it is then.
+    pub(crate) fn tell_own(&self, method: &str, params: impl FnOnce() -> Option<Json>) {
+        let reporters = self.table(|table| match table.only_tenant() {
+            Some(_) => table.open.values().map(|open| open.reporter.clone()).collect(),
+            None => Vec::new(),
+        });
+        tell(reporters, method, params);
     }
 
     /// The call that asks: that of the request if it is known, else the only one in flight.
@@ -134,6 +161,17 @@ impl Calls {
 
     fn table<T>(&self, with: impl FnOnce(&mut Table) -> T) -> T {
         with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn tell(reporters: Vec<Reporter>, method: &str, params: impl FnOnce() -> Option<Json>) {
+    if reporters.is_empty() {
+        return;
+    }
+    if let Some(params) = params() {
+        for reporter in reporters {
+            reporter.notify(method, params.clone());
+        }
     }
 }
 

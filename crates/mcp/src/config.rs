@@ -25,6 +25,8 @@ pub struct ServerConfig {
     pub max_message: usize,
     /// What a repetition of a tool would do, by the server's name for the tool; wins over what the server says.
     pub effects: BTreeMap<String, EffectClass>,
+    /// Values that are hidden in what its tools give back, too: secrets for sure, not just settings.
+    pub secrets: Vec<SecretString>,
     /// Whether it is used at all.
     pub enabled: bool,
 }
@@ -63,6 +65,7 @@ impl ServerConfig {
             output_cap: 64 * 1024,
             max_message: 16 * 1024 * 1024,
             effects: BTreeMap::new(),
+            secrets: Vec::new(),
             enabled: true,
         }
     }
@@ -85,7 +88,7 @@ impl ServerConfig {
     }
 
     /// All values in it that may be secrets.
-    pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn possible_secrets(&self) -> impl Iterator<Item = &str> {
         let values = match &self.endpoint {
             Endpoint::Stdio { environment, .. } => environment,
             Endpoint::Http { headers, .. } => headers,

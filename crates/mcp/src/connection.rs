@@ -3,8 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everturn_core::{EffectId, Json};
-use everturn_tools::{Reporter, ToolFailure, ToolOutput};
+use everturn_core::Json;
+use everturn_tools::{ToolContext, ToolFailure, ToolOutput};
 use rmcp::{
     Peer, RoleClient, ServiceExt as _,
     model::{
@@ -80,12 +80,12 @@ impl Connection {
         server: &str,
         tool: &str,
         input: &Json,
-        effect: &EffectId,
-        reporter: Reporter,
+        context: ToolContext,
     ) -> Result<ToolOutput, ToolFailure> {
         let arguments: JsonObject = serde_json::from_str(input.as_str())
             .map_err(|error| ToolFailure(format!("the input is not a JSON object: {error}")))?;
-        let open = self.ears.calls.open(reporter);
+        let ToolContext { tenant, effect_id: effect, reporter, .. } = context;
+        let open = self.ears.calls.open(tenant, reporter);
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let mut request = CallToolRequest::new(params);
         request.extensions.insert(open.key);

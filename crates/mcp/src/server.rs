@@ -39,6 +39,8 @@ const TROUBLE_BYTES: usize = 3000;
 pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     chatter: Chatter,
+    /// Hidden in results.
+    secrets: Secrets,
     metrics: Metrics,
     present: Mutex<Present>,
     state: watch::Sender<ServerState>,
@@ -66,8 +68,8 @@ pub(crate) struct Surroundings {
 impl Server {
     pub(crate) fn new(config: ServerConfig, metrics: Metrics) -> Self {
         let chatter = Chatter::new(&config.name, Secrets::of(&config));
-        let state = watch::Sender::new(ServerState::Starting);
-        Self { config, chatter, metrics, present: Mutex::default(), state }
+        let (state, secrets) = (watch::Sender::new(ServerState::Starting), Secrets::sure(&config));
+        Self { config, chatter, secrets, metrics, present: Mutex::default(), state }
     }
 
     pub(crate) fn health(&self) -> ServerHealth {
@@ -110,9 +112,7 @@ impl Server {
     ) -> Result<ToolOutput, ToolFailure> {
         let mut count = Count { server: &self, begun: Instant::now(), outcome: "cancelled" };
         let result = match self.connection() {
-            Ok(connection) => {
-                connection.call(&self.config.name, &tool, &input, &context.effect_id, context.reporter).await
-            }
+            Ok(connection) => connection.call(&self.config.name, &tool, &input, context).await,
             Err(failure) => Err(failure),
         };
         count.outcome = match &result {
@@ -120,7 +120,11 @@ impl Server {
             Ok(_) => "ok",
             Err(_) => "failed",
         };
-        result
+        // What a person or a model is shown of it, and what is kept.
+        match result {
+            Ok(output) => Ok(ToolOutput { content: self.secrets.hide_in(output.content), ..output }),
+            Err(ToolFailure(text)) => Err(ToolFailure(self.secrets.hide(text))),
+        }
     }
 
     fn connection(&self) -> Result<Arc<Connection>, ToolFailure> {

@@ -98,7 +98,7 @@ impl Ears {
             ServerNotification::LoggingMessageNotification(message) => {
                 let params = message.params;
                 self.chatter.log(params.level, params.logger.as_deref(), &params.data);
-                self.calls.tell_all("notifications/message", || {
+                self.calls.tell_own("notifications/message", || {
                     let mut told = json!({ "level": params.level, "data": bounded(&params.data) });
                     if let Some(logger) = &params.logger {
                         told["logger"] = shortened(logger, NAME_BYTES).into();
@@ -107,7 +107,7 @@ impl Ears {
                 });
             }
             ServerNotification::ResourceUpdatedNotification(updated) => {
-                self.calls.tell_all("notifications/resources/updated", || {
+                self.calls.tell_own("notifications/resources/updated", || {
                     Json::of(&json!({ "uri": shortened(&updated.params.uri, NAME_BYTES) })).ok()
                 });
             }

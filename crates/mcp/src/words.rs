@@ -1,6 +1,7 @@
 //! Texts from outside, made fit to be told.
 
-use secrecy::{ExposeSecret as _, SecretString};
+use everturn_core::{Block, Content};
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::ServerConfig;
 
@@ -28,10 +29,19 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
 pub(crate) struct Secrets(Vec<SecretString>);
 
 impl Secrets {
-    /// Those of a server.
+    /// All that a server may have.
     pub(crate) fn of(config: &ServerConfig) -> Self {
+        Self::among(config.possible_secrets())
+    }
+
+    /// Those that a server has for sure.
+    pub(crate) fn sure(config: &ServerConfig) -> Self {
+        Self::among(config.secrets.iter().map(ExposeSecret::expose_secret))
+    }
+
+    fn among<'a>(values: impl Iterator<Item = &'a str>) -> Self {
         let mut found: Vec<&str> = Vec::new();
-        for value in config.secrets().filter(|value| value.len() >= SHORTEST_SECRET) {
+        for value in values.filter(|value| value.len() >= SHORTEST_SECRET) {
             found.push(value);
             // `Bearer abc`: a server may repeat the token alone.
             found.extend(value.split_once(' ').map(|(_, token)| token).filter(|token| token.len() >= SHORTEST_SECRET));
@@ -40,6 +50,23 @@ impl Secrets {
         found.sort_by_key(|value| std::cmp::Reverse(value.len()));
         found.dedup();
         Self(found.into_iter().map(SecretString::from).collect())
+    }
+
+    /// The content without them.
+    pub(crate) fn hide_in(&self, content: Content) -> Content {
+        if self.0.is_empty() {
+            return content;
+        }
+        match content {
+            Content::Text(text) => Content::Text(self.hide(text)),
+            Content::Blocks(blocks) => {
+                let hidden = |block| match block {
+                    Block::Text(text) => Block::Text(self.hide(text)),
+                    other => other,
+                };
+                Content::Blocks(blocks.into_iter().map(hidden).collect())
+            }
+        }
     }
 
     /// The text without them.

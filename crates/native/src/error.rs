@@ -111,6 +111,7 @@ impl ApiError {
             SubmitError::Update(UpdateError::Seal(error)) => Self::internal(&error),
             SubmitError::Update(
                 UpdateError::UnknownTool { .. }
+                | UpdateError::ToolUnavailable { .. }
                 | UpdateError::DuplicateTool(_)
                 | UpdateError::NoClientTools(_)
                 | UpdateError::TooManyClientTools { .. }

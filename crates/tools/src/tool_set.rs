@@ -117,16 +117,21 @@ impl ToolSet {
             Err(trouble) => known.trouble = Some(trouble),
             Ok(tools) => {
                 known.trouble = None;
-                for name in std::mem::take(&mut known.tools) {
-                    current.tools.remove(&name);
-                }
-                known.revision += 1;
+                let former: Vec<_> =
+                    std::mem::take(&mut known.tools).iter().filter_map(|name| current.tools.remove(name)).collect();
                 for entry in tools {
                     let name = entry.as_ref().map(|entry| entry.tool.spec().name.clone()).unwrap_or_default();
                     match entry.and_then(|entry| current.add(entry)) {
                         Ok(()) => known.tools.push(name),
                         Err(error) => refused.push(error),
                     }
+                }
+                let spec = |name: &String| current.tools.get(name).map(|entry| entry.tool.spec());
+                let same = former.len() == known.tools.len()
+                    && former.iter().zip(&known.tools).all(|(former, name)| Some(former.tool.spec()) == spec(name));
+                // A server that comes back with what it had is no news.
+                if known.revision == 0 || !same {
+                    known.revision += 1;
                 }
             }
         }

@@ -78,6 +78,21 @@ async fn what_was_denied_for_good_never_runs() {
     assert_eq!(listed(&world, &world.tenant).await, [("pay".to_owned(), false)]);
 }
 
+/// The operator trusts the tool, the tenant's people do not.
+#[tokio::test(start_paused = true)]
+async fn what_was_denied_for_good_never_runs_where_the_agent_trusts_it() {
+    let mut world = World::start(calls(&["pay"])).await;
+    world.act(Act::User("go")).await;
+    decide(&world, "c1", always(false)).await;
+    world.setup.agent.trusted.push("pay".to_owned());
+    let world = world.restart().await;
+    let transcript = elsewhere(&world).await;
+    assert!(transcript.contains("pay may never run") && transcript.ends_with("completed\n"), "{transcript}");
+    assert!(world.setup.ledger.names().is_empty());
+    assert!(world.forget_permission(&world.tenant, "pay").await.unwrap());
+    assert!(elsewhere(&world).await.contains("pay{} (inline)"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_was_said_once_counts_once() {
     let world = World::start(calls(&["pay"])).await;

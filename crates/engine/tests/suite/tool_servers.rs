@@ -166,8 +166,8 @@ async fn the_model_is_told_which_servers_are_in_trouble() {
     assert_eq!(
         systems,
         [
-            "You are tested.\n\nThe tools of files cannot be used at the moment: it does not answer\n\nThe tools of mail \
-             cannot be used at the moment: it is not configured on this server",
+            "You are tested.\n\nThe tools of files cannot be used at the moment.\n\nThe tools of mail cannot be used at the \
+             moment.",
             "You are tested.",
         ]
     );

@@ -52,6 +52,15 @@ pub(super) fn check(
         }
     }
     let enabled = server.enabled;
+    // What was kept out of the file is a secret for sure, and so is what a server is sent to know us by.
+    let from_environment = server.env.values().filter(|value| value.get_ref().starts_with("env:"));
+    let secrets: Vec<_> = from_environment
+        .chain(server.headers.values())
+        .filter_map(|value| match value.get_ref().strip_prefix("env:") {
+            Some(name) => environment.get(name).map(SecretString::from),
+            None => Some(SecretString::from(value.get_ref().as_str())),
+        })
+        .collect();
     let endpoint = endpoint(report, environment, name, server)?;
     let plain = ServerConfig::new(name.get_ref(), endpoint);
     Some(ServerConfig {
@@ -60,6 +69,7 @@ pub(super) fn check(
         output_cap: output_cap.unwrap_or(plain.output_cap),
         max_message: max_message.unwrap_or(plain.max_message),
         effects,
+        secrets,
         enabled: enabled.unwrap_or(plain.enabled),
         ..plain
     })

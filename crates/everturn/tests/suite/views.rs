@@ -156,7 +156,10 @@ fn what_is_not_there_or_not_a_cursor_is_refused() {
             400
             content-type: application/json
             {
-              "detail": {"code":"VIEW_UNKNOWN","message":"as=\"nonsense\" is not a view; there are: aap-delta, aap-message, native"}
+              "detail": {
+                "code": "VIEW_UNKNOWN",
+                "message": "as=\"nonsense\" is not a view; there are: aap-delta, aap-message, goose, goose-seed, native"
+              }
             }
 
             > GET /api/v1/sessions/sess#1/messages/turn_no/stream?as=aap-delta

@@ -74,7 +74,11 @@ async fn while_a_server_is_down_its_tools_are_listed_and_calls_fail_fast() {
     world.mcp.settled().await;
     let revision = world.tools.servers()["bad"].revision;
     assert!(world.call("bad__die", json!({"code": 9})).await.is_err());
-    eventually("the server is down", || world.mcp.health()[0].state == ServerState::Failed).await;
+    eventually("it is known why", || {
+        let health = &world.mcp.health()[0];
+        health.state == ServerState::Failed && health.trouble.as_ref().is_some_and(|why| why.contains("exit code"))
+    })
+    .await;
     let known = &world.tools.servers()["bad"];
     assert_eq!((known.revision, known.tools.len()), (revision, 21));
     assert!(world.tools.get("bad__echo").is_some());

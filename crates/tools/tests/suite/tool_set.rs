@@ -129,7 +129,12 @@ fn a_new_list_has_a_new_revision() {
     set.set_server("files", Ok(vec![tool_of("files", "read", "files__read")]));
     let first = set.servers()["files"].revision;
     set.set_server("files", Ok(vec![tool_of("files", "write", "files__write")]));
-    assert!(first > 0 && set.servers()["files"].revision > first);
+    let second = set.servers()["files"].revision;
+    assert!(first > 0 && second > first);
+    // A server that was started again and has what it had is no news.
+    set.set_server("files", Err("it ended".to_owned()));
+    set.set_server("files", Ok(vec![tool_of("files", "write", "files__write")]));
+    assert_eq!((set.servers()["files"].revision, set.servers()["files"].trouble.clone()), (second, None));
 }
 
 /// A server that is in trouble has the tools that were known before, until it says otherwise.

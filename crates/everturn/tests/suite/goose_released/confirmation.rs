@@ -7,7 +7,7 @@ use super::{
     shown::{check_requests, lines, told},
     world::{Chat, Events, World, kinds, text, uuid},
 };
-use crate::suite::harness::{Reply, Talk, eventually, script};
+use crate::suite::harness::{Ended, Reply, Talk, eventually, script};
 
 /// A script that calls the tool which asks first, and then says that it is done.
 fn appends(name: &str, line: &str) {
@@ -236,7 +236,8 @@ fn a_question_goes_with_its_session() {
     let chat = Chat::start(&world.client());
     let (mut events, call) = asks(&chat, "gone-question");
     assert_eq!(chat.send("DELETE", "", &Value::Null).status, 200);
-    assert!(events.next().is_err(), "and so does the stream");
+    assert_eq!(events.until("Finish").last().unwrap().data["reason"], "cancel");
+    assert_eq!(events.next(), Err(Ended::Cleanly), "and so does the stream");
     let answer = chat.decide(&call, "always_allow");
     assert_eq!(answer.status, 404, "{answer:?}");
     let client = world.client();

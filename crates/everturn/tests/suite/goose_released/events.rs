@@ -234,12 +234,32 @@ fn places_that_are_none() {
     let other = Chat::start(&world.client());
     let elsewhere = other.run(1, "play no-place-other-script");
     chat.say(3, "play no-place");
-    // Of a turn that was cut off, of another session, of another server, and nonsense: as good as none.
-    let wrong = [second[0].id(), elsewhere[0].id(), "17", "0", "nonsense", ":", "turn_1:1", "-1", "\u{e4}"];
-    for place in wrong {
+    let third = |frames: &[Frame]| assert_eq!(text(&frames[frames.len() - 1..]), "third ", "{frames:#?}");
+    let read = |place: &str, count: usize| -> Vec<_> {
         let mut events = chat.events_after(place);
-        assert_eq!(events.next().map(|frame| frame.kind().to_owned()).as_deref(), Ok("ActiveRequests"), "{place}");
-        assert_eq!(text(&[events.next().unwrap()]), "third ", "{place}");
+        (0..count).map(|_| events.next().unwrap()).collect()
+    };
+    // Of a turn that was cut off, and of another session: told what there is, then what is new.
+    for place in [second[0].id(), second[1].id(), elsewhere[0].id()] {
+        let seen = read(place, 3);
+        assert_eq!(kinds(&seen), ["ActiveRequests", "UpdateConversation", "Message"], "{place}");
+        assert_eq!((&seen[0].id, &seen[1].id), (&None, &None), "{seen:#?}");
+        let conversation = seen[1].data["conversation"].to_string();
+        assert!(conversation.contains("first") && !conversation.contains("second"), "{conversation}");
+        third(&seen);
+    }
+    // The numbers of another server: everything, since nobody knows what they meant.
+    for place in ["17", "0", "18446744073709551616"] {
+        let seen = read(place, 4);
+        assert_eq!((seen[0].kind(), &seen[1..3]), ("ActiveRequests", &first[..]), "{place}");
+        third(&seen);
+    }
+    third(&read("", 2));
+    for place in ["nonsense", ":", "-1", "\u{e4}", "1.5", &"x".repeat(10_000)] {
+        let answer = chat.client.send_with("GET", &chat.path("/events"), &[("last-event-id", place)], "");
+        assert_eq!(answer.status, 400, "{place}: {answer:?}");
+        let message = answer.json()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("leave it out") && message.len() < 500, "{message}");
     }
     // A place that a turn does not have is the client's mistake.
     let turn = first[0].id().split_once(':').unwrap().0;

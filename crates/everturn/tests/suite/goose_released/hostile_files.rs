@@ -185,7 +185,7 @@ fn more_than_fifty_megabytes() {
     assert!(answer.starts_with("HTTP/1.1 413"), "said at once, without the body: {answer}");
     let told: Value = serde_json::from_str(answer.rsplit("\r\n\r\n").next().unwrap()).unwrap();
     assert!(told["message"].as_str().unwrap().contains("52428800"), "{told}");
-    let fine = import(&world.client(), large(20 * 1024 * 1024));
+    let fine = import(&world.client(), large(21 * 1024 * 1024));
     assert_eq!(fine.status, 200, "{:.300}", fine.body);
     assert_eq!(world.client().send("GET", "/goose/status", "").body, "ok");
 }

@@ -119,7 +119,8 @@ fn a_cancel_ends_the_turn_that_it_names() {
     let (mut events, mut others) = (chat.events(), other.events());
     chat.say(1, "play cancel");
     other.say(7, "play cancel-other");
-    (events.next().unwrap(), others.next().unwrap());
+    events.next().unwrap();
+    others.next().unwrap();
     // Not by the name of a request that is unknown, or another session's.
     for unknown in [2, 7] {
         cancel(&chat, unknown);

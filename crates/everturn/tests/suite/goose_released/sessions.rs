@@ -23,6 +23,7 @@ fn from_start_to_resume() {
     note(&mut talk, &started);
     let chat = Chat::of(&client, started.json()["id"].as_str().unwrap());
     chat.run(1, "play life");
+    eventually("it is named after what was said first", || (chat.show()["name"] == "play life").then_some(()));
     world.crash();
     world.ready();
     let chat = chat.on(&world);
@@ -139,7 +140,7 @@ fn from_start_to_resume() {
               "toolshim": false,
               "toolshim_model": null
             },
-            "name": "New Chat",
+            "name": "play life",
             "output_tokens": 5,
             "project_id": null,
             "provider_name": "script",

@@ -192,3 +192,19 @@ fn killed_again_and_again() {
     check_requests(&format!("{name}-next"));
     assert_eq!(world.effects(), [format!("begin {name}"), format!("append {name}")]);
 }
+
+/// Whoever speaks to a session right after a restart finds its tools there.
+#[test]
+fn the_tools_are_there_after_a_restart() {
+    let mut world = World::start();
+    let mut chat = Chat::start(&world.client());
+    for turn in 1..=5 {
+        let name = format!("restarted-{turn}");
+        script(&name, [Reply::calls(&[("box__look", json!({}))]), Reply::says(&["Seen."])]);
+        world.crash();
+        chat = chat.on(&world);
+        let seen = chat.run(turn, &format!("play {name}"));
+        let result = &seen[1].data["message"]["content"][0]["toolResult"]["value"];
+        assert_eq!(result["content"][0]["text"], "nothing to see", "{seen:#?}");
+    }
+}

@@ -129,13 +129,13 @@ fn a_fallback() {
         expect![[r##"
         # POST /reply
         - {"type":"Ping"}
-        3 {"mode":"fallback","model":"script/other","token_state":"0+0 of 0+0","type":"ModelChange"}
+        3 {"mode":"fallback","model":"other","token_state":"0+0 of 0+0","type":"ModelChange"}
         4 {"conversation":[{"content":[{"text":"play seed-fallback","type":"text"}],"created_at":"<time>","id":"turn#1.u1","role":"user"}],"token_state":"0+0 of 0+0","type":"UpdateConversation"}
         5 {"message":{"content":[{"text":"Me instead.","type":"text"}],"created_at":"<time>","id":"turn#1.a1","role":"assistant"},"token_state":"0+0 of 0+0","type":"Message"}
         7 {"reason":"stop","token_state":"10+5 of 10+5","type":"Finish"}
         # POST /goose/reply
         - {"type":"Ping"}
-        3 {"mode":"fallback","model":"script/other","type":"ModelChange"}
+        3 {"mode":"fallback","model":"other","type":"ModelChange"}
         4 {"conversation":[{"content":[{"text":"play seed-fallback","type":"text"}],"created":"<s>","id":"turn#1.u1","metadata":{"agentVisible":true,"userVisible":true},"role":"user"}],"type":"UpdateConversation"}
         5 {"message":{"content":[{"text":"Me instead.","type":"text"}],"created":"<s>","id":"turn#1.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"0+0 of 0+0","type":"Message"}
         7 {"reason":"stop","token_state":"10+5 of 10+5","type":"Finish"}

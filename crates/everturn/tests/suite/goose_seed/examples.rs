@@ -15,7 +15,7 @@ use crate::suite::harness::{Gate, Reply, asked, key, script};
 /// An agent that plays a script whatever it is told, and is the one that sessions have.
 fn world(script: &str) -> World {
     let mut world = World::start();
-    // The first one of the configuration: that of the harness cannot be told what to play by these clients.
+    // These clients say what they say, so the instructions say what to play.
     world.replace("name = 'goose'\n", &format!("name = 'goose'\ninstructions = 'play {script}'\n"));
     world
 }

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::{
     transcript::side_by_side_by,
-    world::{Door, Stream, World, rest, says, says_to, until},
+    world::{Door, Stream, World, refusal, rest, says, says_to, until},
 };
-use crate::suite::harness::Reply;
+use crate::suite::harness::{Reply, asked, script};
 
 /// A call that nobody trusts is shown, then the question about it; the stream stays open until somebody has answered.
 #[test]
@@ -163,4 +163,32 @@ fn answered(world: &World, door: Door, body: &Value) -> Stream {
     assert_eq!((&answer.turn, answer.text().as_str()), (&turn, "It rains in Oslo."), "it shows how the turn goes on");
     frames.extend(rest(&mut stream));
     Stream { session, turn, frames }
+}
+
+/// A turn that only waits for somebody gives way to a new message: its stream ends, and the tool never runs.
+#[test]
+fn a_new_message_instead_of_an_answer() {
+    let world = World::with_tools("", "");
+    let mark = world.home.path().join("marks");
+    for door in Door::BOTH {
+        let name = format!("seed-instead-{}", door.view());
+        let call = ("pen__asked", json!({ "file": mark, "line": "x" }));
+        script(&name, [Reply::calls(&[call]), Reply::says(&["Something else."])]);
+        let mut stream = world.open(door, &says_to("worker", &name, &format!("play {name}")));
+        let asked_about = until(&mut stream, "prompt").pop().unwrap();
+        let item = &asked_about.items()[0];
+        let id = item["id"].as_str().or(item["data"]["id"].as_str()).unwrap();
+        let next = world.post(door, &says(&name, "Never mind."));
+        assert_eq!((next.text().as_str(), next.reason()), ("Something else.", "stop"));
+        let end = rest(&mut stream).pop().unwrap();
+        assert_eq!((end.kind(), &end.data["reason"]), ("Finish", &json!("cancel")));
+        let said = json!({ "id": id, "action": "allow_once", "sessionId": name }).to_string();
+        let late = world.client().send("POST", "/goose/action-required/tool-confirmation", &said);
+        assert_eq!(refusal(&late).0, 409, "{late:?}");
+        // The model is told that the call came to nothing.
+        let given = asked(&name).pop().unwrap()["messages"].clone();
+        let roles: Vec<_> = given.as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, ["user", "assistant", "tool", "user"], "{given}");
+    }
+    assert!(!mark.exists());
 }

@@ -314,7 +314,7 @@ fn open_through_a_crash() {
 
 #[test]
 fn one_that_nobody_answers_expires() {
-    let world = World::start("form_expiry = '300ms'");
+    let world = World::start("form_expiry = '300ms'\napproval_expiry = '300ms'");
     let client = world.client();
     let form_call = json!({ "kind": "approval", "title": "Hello?" });
     script(

@@ -61,15 +61,15 @@ fn another_model_is_told() {
         expect![[r##"
         # goose-seed Continue
         id: 2
-        data: {"type":"ModelChange","model":"openai/gpt-4","mode":"fallback","token_state":{"input_tokens":0,"output_tokens":0,"total_tokens":0,"accumulated_input_tokens":1350,"accumulated_output_tokens":725,"accumulated_total_tokens":2075}}
+        data: {"type":"ModelChange","model":"gpt-4","mode":"fallback","token_state":{"input_tokens":0,"output_tokens":0,"total_tokens":0,"accumulated_input_tokens":1350,"accumulated_output_tokens":725,"accumulated_total_tokens":2075}}
 
         # goose Continue
         id: 2
-        data: {"type":"ModelChange","model":"openai/gpt-4","mode":"fallback"}
+        data: {"type":"ModelChange","model":"gpt-4","mode":"fallback"}
 
         # goose-session Continue
         id: 2
-        data: {"type":"ModelChange","request_id":"req-1","model":"openai/gpt-4","mode":"fallback","chat_request_id":"req-1"}
+        data: {"type":"ModelChange","request_id":"req-1","model":"gpt-4","mode":"fallback","chat_request_id":"req-1"}
 
     "##]],
     );
