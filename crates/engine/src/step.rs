@@ -28,8 +28,10 @@ const MAX_CALLS: usize = 64;
 /// How long one answer may be, reasoning and calls included.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
-/// How long a model call waits for tool servers that are being started.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long model calls wait for tool servers, counted from the start of the server.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The same for those whose tools the model has had.
+const PATIENCE_IF_USED: Duration = Duration::from_secs(10);
 
 /// How an attempt at a step went.
 enum Attempt {
@@ -59,14 +61,15 @@ impl Turn {
         let reason = "the server stopped while the model was answering".to_owned();
         let attempt = self.state.step.as_ref().map_or(0, |step| step.attempts);
         self.void_attempt(reason, attempt, usage)?;
-        self.await_tools().await;
+        // The model had all of them when it was interrupted.
+        self.shared.tools.started(&self.agent.servers(), PATIENCE_IF_USED).await;
         self.load_documents().await;
         self.load_permissions().await;
         self.attempts().await
     }
 
-    /// Waits for the tool servers that the conversation has used before the process was started anew, a little. Others
-    /// delay nothing: what never started was never used.
+    /// Waits a little for tool servers, right after the process was started anew; longer for those that the conversation
+    /// has used before. One that does not start delays nothing later on.
     async fn await_tools(&self) {
         let mut servers = self.agent.servers();
         if servers.is_empty() {
@@ -77,8 +80,9 @@ impl Turn {
             let is_its = |name: &str| name.strip_prefix(*server).is_some_and(|rest| rest.starts_with("__"));
             history.iter().flat_map(Message::tool_uses).any(|call| is_its(&call.name))
         };
+        self.shared.tools.started(&servers, PATIENCE).await;
         servers.retain(used);
-        let _ = tokio::time::timeout(PATIENCE, self.shared.tools.started(&servers)).await;
+        self.shared.tools.started(&servers, PATIENCE_IF_USED).await;
     }
 
     /// Makes a model call again that the turn has paused before.

@@ -35,6 +35,8 @@ use crate::{
 const MAX_SNAPSHOT: usize = 60_000;
 /// How long the id of a message may be, in bytes.
 const MAX_MESSAGE_ID: usize = 256;
+/// What cannot be the name of a session: its paths mean something else.
+const RESERVED: [&str; 2] = ["import", "stream"];
 /// How often a message can be taken away and sent again under its name within a day.
 const MAX_CUTS: u32 = 50;
 
@@ -87,6 +89,9 @@ async fn reply(State(api): State<Api>, headers: HeaderMap, body: Body, style: St
     let Object(request): Object<ReplyIn> = parse_json(&body, limits)?;
     let session = request.session_id.as_deref().map(str::parse::<SessionId>).transpose();
     let session = session.map_err(|error| ApiError::invalid(format!("session_id: {error}")))?;
+    if let Some(taken) = session.as_ref().filter(|session| RESERVED.contains(&session.as_str())) {
+        return Err(ApiError::invalid(format!("session_id: {taken} is a path of this API; choose another name")));
+    }
     let message = the_message(request.user_message)?;
     let key = match submission_key(&headers, "POST /reply", &body)? {
         Some(key) => Some(key),

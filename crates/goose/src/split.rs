@@ -6,7 +6,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use everturn_engine::SessionCursor;
+use everturn_engine::{Cursor, SessionCursor};
 use everturn_http::{Object, Scope, named_submission, parse_json, read_body, session_stream};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -54,7 +54,8 @@ pub(crate) async fn reply(
         recipe: Wanted::new(request.recipe_name, request.recipe_version, None)?,
         agent: None,
         request: Some(id.clone()),
-        key: Some(named_submission(format!("goose:{session}:{id}"), &operation, &body)),
+        // A name is the same however it is spelled.
+        key: Some(named_submission(format!("goose:{session}:{}", id.to_ascii_lowercase()), &operation, &body)),
     };
     api.speak(&caller, Some(session), speech).await?;
     Ok(Json(json!({ "request_id": id })).into_response())
@@ -88,11 +89,16 @@ pub(crate) async fn cancel(
 pub(crate) async fn events(State(api): State<Api>, path: One, headers: HeaderMap) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
     let session = session_of(path)?;
-    // As in the releases: what cannot be read is as good as nothing.
     let seen = headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
     let mut conversation = Bytes::new();
     let opened = match seen.as_deref().filter(|seen| !seen.is_empty()) {
-        None => api.engine.read_session(&caller.tenant, &session, &SESSION, None).await,
+        // With the last turn, also if it is over: whoever asked and then came here must not wait for what was said already.
+        None => {
+            let record = api.engine.session(&caller.tenant, &session).await?;
+            let last = record.and_then(|record| record.last_turn);
+            let cursor = last.map(|turn| SessionCursor { turn: turn.id, cursor: Cursor::default() });
+            api.engine.read_session(&caller.tenant, &session, &SESSION, cursor).await
+        }
         // The releases counted. Nobody knows what such a number meant elsewhere, so nothing is left out.
         Some(seen) if seen.bytes().all(|byte| byte.is_ascii_digit()) => {
             api.engine.read_whole_session(&caller.tenant, &session, &SESSION).await
@@ -100,7 +106,7 @@ pub(crate) async fn events(State(api): State<Api>, path: One, headers: HeaderMap
         Some(seen) => {
             let cursor = seen.parse::<SessionCursor>().map_err(|_| {
                 let shown: String = seen.chars().take(64).collect();
-                let what = "is not the id of an event of this stream; leave it out to begin with the turn under way";
+                let what = "is not the id of an event of this stream; leave it out to begin with the last turn";
                 ApiError::new(StatusCode::BAD_REQUEST, format!("Last-Event-ID {shown:?} {what}"))
             })?;
             if api.engine.turn(&caller.tenant, &session, &cursor.turn).await?.is_none() {

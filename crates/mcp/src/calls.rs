@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 /// For so long after a call a server may still speak of it.
 const ECHO: Duration = Duration::from_secs(10);
+/// For so long after a call was left, a question may be its, and is not put to another call of the same tenant.
+const FORGOTTEN: Duration = Duration::from_secs(10 * 60);
 
 /// Names an outgoing request before it has an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +30,8 @@ struct Table {
     open: HashMap<CallKey, Open>,
     /// When each tenant last had a call in flight.
     tenants: HashMap<TenantId, Instant>,
+    /// Those who have left a call before it was answered: the server may work on it still, and speak of it at any time.
+    left: HashMap<TenantId, Instant>,
 }
 
 impl Table {
@@ -39,7 +43,14 @@ impl Table {
         }
         self.tenants.retain(|_, last| now.duration_since(*last) < ECHO);
         let mut tenants = self.tenants.keys();
-        tenants.next().filter(|_| tenants.next().is_none()).cloned()
+        let only = tenants.next().filter(|_| tenants.next().is_none())?;
+        self.left.keys().all(|tenant| tenant == only).then(|| only.clone())
+    }
+
+    /// Whether a question that names no call must be of the only one in flight.
+    fn is_certain(&mut self) -> bool {
+        let Some(tenant) = self.only_tenant() else { return false };
+        self.open.len() == 1 && self.left.get(&tenant).is_none_or(|left| left.elapsed() > FORGOTTEN)
     }
 }
 
@@ -56,6 +67,8 @@ struct Open {
 #[derive(Debug)]
 pub(crate) struct OpenCall {
     pub(crate) key: CallKey,
+    /// Whether the server has said what came of it.
+    pub(crate) answered: bool,
     calls: Calls,
 }
 
@@ -64,6 +77,9 @@ impl Drop for OpenCall {
         let open = self.calls.table(|table| {
             let open = table.open.remove(&self.key)?;
             table.tenants.insert(open.tenant.clone(), Instant::now());
+            if !self.answered {
+                table.left.insert(open.tenant.clone(), Instant::now());
+            }
             Some(open)
         });
         if let Some(open) = open {
@@ -91,7 +107,7 @@ impl Calls {
             table.open.insert(key, open);
             key
         });
-        OpenCall { key, calls: self.clone() }
+        OpenCall { key, answered: false, calls: self.clone() }
     }
 
     /// Notes what a call is called on the wire. Happens before its request is sent, so that nothing said about it is lost.
@@ -137,15 +153,13 @@ impl Calls {
         tell(reporters, method, params);
     }
 
-    /// The call that asks: that of the request if it is known, else the only one in flight.
+    /// The call that asks: that of the request if it is known, else the only one in flight, if it can be no other.
     pub(crate) fn asker(&self, request: Option<&RequestId>) -> Option<Asker> {
         self.table(|table| {
             let open = match request {
                 Some(id) => table.open.values().find(|open| open.request.as_ref().is_some_and(|own| same(own, id)))?,
-                None => {
-                    let mut all = table.open.values();
-                    all.next().filter(|_| all.next().is_none())?
-                }
+                None if !table.is_certain() => return None,
+                None => table.open.values().next()?,
             };
             Some(Asker { reporter: open.reporter.clone(), over: open.over.clone() })
         })
@@ -178,4 +192,54 @@ fn tell(reporters: Vec<Reporter>, method: &str, params: impl FnOnce() -> Option<
 /// Some servers give numbers back as texts.
 fn same(own: &NumberOrString, theirs: &NumberOrString) -> bool {
     own == theirs || own.to_string() == theirs.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenant(name: &str) -> TenantId {
+        name.parse().unwrap()
+    }
+
+    /// Whether a call is told what the server says of no call.
+    fn hears(calls: &Calls, reports: &mut tokio::sync::mpsc::Receiver<everturn_tools::Report>) -> bool {
+        calls.tell_own("notifications/message", || Some(Json::empty_object()));
+        reports.try_recv().is_ok()
+    }
+
+    #[test]
+    fn nobody_hears_what_may_be_of_another_tenant() {
+        let calls = Calls::default();
+        let ((ann, mut to_ann), (bob, mut to_bob)) = (Reporter::new(4), Reporter::new(4));
+        let mut first = calls.open(tenant("ann"), ann);
+        assert!(hears(&calls, &mut to_ann));
+        assert!(calls.asker(None).is_some());
+        let second = calls.open(tenant("bob"), bob);
+        assert!(!hears(&calls, &mut to_ann) && !hears(&calls, &mut to_bob));
+        assert!(calls.asker(None).is_none());
+        // Answered, but the server may still say something about it.
+        first.answered = true;
+        drop(first);
+        assert!(!hears(&calls, &mut to_bob) && calls.asker(None).is_none());
+        drop(second);
+    }
+
+    #[test]
+    fn a_call_that_was_left_may_ask_at_any_time() {
+        let calls = Calls::default();
+        let asks = |name: &str| {
+            let (reporter, mut reports) = Reporter::new(4);
+            let mut open = calls.open(tenant(name), reporter);
+            open.answered = true;
+            (calls.asker(None).is_some(), hears(&calls, &mut reports))
+        };
+        assert_eq!(asks("ann"), (true, true));
+        assert_eq!(asks("ann"), (true, true), "the one before was answered");
+        drop(calls.open(tenant("ann"), Reporter::default()));
+        // Of the same tenant: its news may be shown, its questions belong to another conversation.
+        assert_eq!(asks("ann"), (false, true));
+        calls.table(|table| table.tenants.clear());
+        assert_eq!(asks("bob"), (false, false), "however long ago");
+    }
 }

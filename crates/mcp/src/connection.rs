@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::{
     handler::Handler,
+    http::NOT_CONNECTED,
     outcome,
     tap::{Ears, Tap},
     words::one_line,
@@ -85,16 +86,20 @@ impl Connection {
         let arguments: JsonObject = serde_json::from_str(input.as_str())
             .map_err(|error| ToolFailure(format!("the input is not a JSON object: {error}")))?;
         let ToolContext { tenant, effect_id: effect, reporter, .. } = context;
-        let open = self.ears.calls.open(tenant, reporter);
+        let mut open = self.ears.calls.open(tenant, reporter);
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let mut request = CallToolRequest::new(params);
         request.extensions.insert(open.key);
         let meta = JsonObject::from_iter([("everturn/effect_id".to_owned(), Value::from(effect.to_string()))]);
         let options = PeerRequestOptions::no_options().with_meta(RequestMetaObject::from(meta));
         let answer = self.request(ClientRequest::CallToolRequest(request), options).await;
+        open.answered = matches!(answer, Ok(_) | Err(Unanswered::Refused(_)));
         match answer {
             Ok(result) => outcome::output(result),
             Err(Unanswered::Refused(error)) => Err(ToolFailure(format!("MCP server {server:?}: {error}"))),
+            Err(Unanswered::Unsure(error)) => {
+                Err(ToolFailure(format!("MCP server {server:?}: {error}; whether the call had an effect is not known")))
+            }
             Err(Unanswered::Lost(reason)) => Err(ToolFailure(format!(
                 "MCP server {server:?} was lost during the call: {reason}; whether the call had an effect is not known"
             ))),
@@ -112,7 +117,7 @@ impl Connection {
         };
         match self.request(ClientRequest::ListToolsRequest(request), PeerRequestOptions::no_options()).await {
             Ok(result) => Ok(Some(result)),
-            Err(Unanswered::Refused(reason) | Unanswered::Lost(reason)) => Err(reason),
+            Err(Unanswered::Refused(reason) | Unanswered::Unsure(reason) | Unanswered::Lost(reason)) => Err(reason),
         }
     }
 
@@ -144,7 +149,10 @@ impl Connection {
             }
             ServiceError::TransportSend(error) => match self.ears.link.reason() {
                 Some(reason) => Unanswered::Lost(reason),
-                None => Unanswered::Refused(clean(&cause(&error))),
+                None => match clean(&cause(&error)) {
+                    text if text.starts_with(NOT_CONNECTED) => Unanswered::Refused(text),
+                    text => Unanswered::Unsure(text),
+                },
             },
             ServiceError::TransportClosed => self.lost(),
             other => Unanswered::Refused(clean(&other.to_string())),
@@ -156,6 +164,8 @@ impl Connection {
 enum Unanswered {
     /// The server, or the way to it, says no.
     Refused(String),
+    /// The request may have arrived; no answer to it has.
+    Unsure(String),
     /// The connection is gone.
     Lost(String),
 }

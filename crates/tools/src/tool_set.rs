@@ -3,10 +3,11 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, PoisonError, RwLock},
+    time::Duration,
 };
 
 use everturn_core::Json;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{Schema, SchemaCheck, SchemaError, Tool};
 
@@ -37,8 +38,8 @@ struct Entry {
 pub struct ServerTools {
     /// Why its tools cannot be used now, if so. Those that were known before are still listed.
     pub trouble: Option<String>,
-    /// Whether that is because it is being started.
-    pub starts: bool,
+    /// Set while it is being started: since when.
+    pub starts: Option<Instant>,
     /// Rises whenever its list of tools changes.
     pub revision: u64,
     /// The names of its tools here.
@@ -90,18 +91,20 @@ impl ToolSet {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let known = current.servers.entry(server.to_owned()).or_default();
         known.trouble = Some("it is being started".to_owned());
-        known.starts = true;
+        known.starts.get_or_insert_with(Instant::now);
         drop(current);
         self.news.send_replace(());
     }
 
-    /// Waits until none of these tool servers is being started for the first time. Who calls this bounds the time.
-    pub async fn started(&self, servers: &[&str]) {
+    /// Waits until none of these tool servers is being started for the first time, for so long after it began to be.
+    pub async fn started(&self, servers: &[&str], patience: Duration) {
         let mut news = self.news.subscribe();
-        let starts = |known: &ServerTools| known.starts && known.revision == 0;
-        let all =
-            || self.read(|current| !servers.iter().any(|server| current.servers.get(*server).is_some_and(starts)));
-        while !all() && news.changed().await.is_ok() {}
+        let ends = |known: &ServerTools| Some(known.starts.filter(|_| known.revision == 0)? + patience);
+        let last =
+            || self.read(|current| servers.iter().filter_map(|server| ends(current.servers.get(*server)?)).max());
+        while let Some(until) = last().filter(|until| *until > Instant::now()) {
+            let _ = tokio::time::timeout_at(until, news.changed()).await;
+        }
     }
 
     /// Says how a tool server is: with these tools, all of them, or why it has none to use now. Until this was said for the
@@ -112,7 +115,7 @@ impl ToolSet {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let mut known = current.servers.remove(server).unwrap_or_default();
         let mut refused = Vec::new();
-        known.starts = false;
+        known.starts = None;
         match tools {
             Err(trouble) => known.trouble = Some(trouble),
             Ok(tools) => {

@@ -29,6 +29,7 @@ use std::{
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, poll},
     io::Errno,
     process::{Pid, Signal, WaitOptions, getpid, getppid},
 };
@@ -111,6 +112,8 @@ fn become_program(guard: i32, task: &Task) -> ExitCode {
 /// Something that the guard notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
+    /// The server has gone, or has closed our input; what it wrote before may still be on its way.
+    ServerGone,
     /// Nothing more comes from the server.
     InputEnded,
     /// We are told to terminate.
@@ -156,6 +159,7 @@ fn supervise(launcher: &Launcher, task: &Task) -> ExitCode {
     };
     let input = Arc::new(Mutex::new(child.stdin.take()));
     relay(Arc::clone(&input), events.clone());
+    watch_server(events.clone());
     thread::spawn(move || reap(program, &events));
     ExitCode::from(Watch { noticed, program, input, code: None }.until_nobody_is_left())
 }
@@ -185,6 +189,24 @@ fn watch_signals(events: Sender<Event>) -> std::io::Result<()> {
         });
     });
     Ok(())
+}
+
+/// Tells when the other end of our input is closed, also while the program does not take what came before.
+fn watch_server(events: Sender<Event>) {
+    let Ok(input) = std::io::stdin().as_fd().try_clone_to_owned() else { return };
+    thread::spawn(move || {
+        loop {
+            // A hangup is told without being asked for.
+            let mut watched = [PollFd::new(&input, PollFlags::empty())];
+            match poll(&mut watched, None) {
+                Ok(_) if watched[0].revents().contains(PollFlags::HUP) => break,
+                Ok(_) if watched[0].revents().is_empty() => {}
+                Err(Errno::INTR) => {}
+                Ok(_) | Err(_) => return,
+            }
+        }
+        let _ = events.send(Event::ServerGone);
+    });
 }
 
 /// Passes our input on, and tells when it ends.
@@ -244,7 +266,7 @@ struct Watch {
 impl Watch {
     fn until_nobody_is_left(mut self) -> u8 {
         match self.next(None) {
-            Some(Event::InputEnded | Event::ProgramEnded(_)) => {}
+            Some(Event::ServerGone | Event::InputEnded | Event::ProgramEnded(_)) => {}
             Some(Event::Terminate) => {
                 // Held only by a write that the program does not take; then it does not look at its input anyway.
                 if let Ok(mut input) = self.input.try_lock() {
@@ -289,7 +311,7 @@ impl Watch {
             match self.next(Some(until.saturating_duration_since(Instant::now()))) {
                 Some(Event::NobodyLeft) => return true,
                 Some(Event::ProgramEnded(_)) => return self.next(Some(FOR_LEFTOVERS)) == Some(Event::NobodyLeft),
-                Some(Event::InputEnded | Event::Terminate) => {}
+                Some(Event::ServerGone | Event::InputEnded | Event::Terminate) => {}
                 None => return false,
             }
         }

@@ -283,10 +283,13 @@ async fn read_body(response: Response, most: usize) -> Result<Option<Vec<u8>>, F
     Ok(Some(body))
 }
 
+/// Begins what is told of a request that has not been sent.
+pub(crate) const NOT_CONNECTED: &str = "cannot connect";
+
 /// What went wrong, down to its cause and without the address, which may have a secret in its query.
 fn words(error: reqwest::Error) -> String {
     let what = if error.is_connect() {
-        "cannot connect"
+        NOT_CONNECTED
     } else if error.is_timeout() {
         "it did not answer in time"
     } else {

@@ -104,6 +104,23 @@ async fn the_end_of_the_input_ends_those_who_ignore_everything() {
     assert!((4..8).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
 }
 
+/// The guard itself has more to pass on than the program takes.
+#[test]
+fn the_end_of_the_input_ends_a_program_that_does_not_read_it() {
+    for end in [None, Some("TERM")] {
+        let mut child = guard(&["sleep", "1000"]).spawn().unwrap();
+        // What both pipes and the guard can hold, and no more: the guard is stuck, and we are not.
+        child.stdin.as_mut().unwrap().write_all(&[b'x'; 190_000]).unwrap();
+        match end {
+            None => drop(child.stdin.take()),
+            Some(name) => signal(&child, name),
+        }
+        let begun = Instant::now();
+        child.wait().unwrap();
+        assert!(begun.elapsed().as_secs() < 8, "{:?}", begun.elapsed());
+    }
+}
+
 #[tokio::test]
 async fn a_signal_ends_everything() {
     for name in ["TERM", "INT", "HUP"] {

@@ -1,6 +1,6 @@
 //! What makes a set of tools, and what does not; and tools of servers, which come and go.
 
-use std::{pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use everturn_core::{EffectClass, Json, ToolSpec};
 use everturn_tools::{Origin, Tool, ToolContext, ToolFailure, ToolOutput, ToolSet, ToolSetError};
@@ -185,19 +185,22 @@ fn a_tool_that_cannot_be_taken_is_left_out() {
     named(&set, &["mail/*"], &["mail__look", "mail__read"]);
 }
 
-#[test]
-fn whoever_needs_a_tool_waits_for_its_server() {
+const LONG: Duration = Duration::from_secs(3600);
+
+#[tokio::test]
+async fn whoever_needs_a_tool_waits_for_its_server() {
     let set = ToolSet::new([tool("look", "{}")]).unwrap();
     assert_eq!(set.awaited("files__read"), None, "nobody has heard of such a server");
     set.start_server("files");
     assert_eq!(set.awaited("files__read").as_deref(), Some("it is being started"));
-    assert!(set.servers()["files"].starts);
+    assert!(set.servers()["files"].starts.is_some());
     for other in ["look", "filesread", "file__read", "mail__read"] {
         assert_eq!(set.awaited(other), None, "{other}");
     }
     let mut arrives = pin!(set.arrival("files__read"));
-    let mut starts = pin!(set.started(&["files", "nosuch"]));
+    let mut starts = pin!(set.started(&["files", "nosuch"], LONG));
     assert_eq!((arrives.as_mut().now_or_never(), starts.as_mut().now_or_never()), (None, None));
+    assert_eq!(set.started(&["files"], Duration::ZERO).now_or_never(), Some(()), "it has had its time");
     // It cannot be started for now: whoever waits for all servers goes on, whoever needs the tool waits.
     set.set_server("files", Err("it does not answer".to_owned()));
     assert_eq!((arrives.as_mut().now_or_never(), starts.as_mut().now_or_never()), (None, Some(())));
@@ -209,6 +212,6 @@ fn whoever_needs_a_tool_waits_for_its_server() {
     set.start_server("files");
     assert_eq!((set.awaited("files__read"), set.awaited("files__write")), (None, None));
     assert_eq!(set.arrival("files__write").now_or_never(), Some(()));
-    assert_eq!(set.started(&["files"]).now_or_never(), Some(()));
+    assert_eq!(set.started(&["files"], LONG).now_or_never(), Some(()));
     named(&set, &["files/*"], &["files__read"]);
 }

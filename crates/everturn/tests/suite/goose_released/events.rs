@@ -103,6 +103,7 @@ fn a_reader_without_a_place_begins_with_the_turn_under_way() {
     let first = chat.run(1, "play under-way");
     assert!(first.iter().all(|frame| frame.kind() != "ActiveRequests"), "nothing was under way: {first:?}");
     let mut early = chat.events();
+    assert_eq!(early.until("Finish"), first, "the last turn, which is over");
     chat.say(2, "play under-way");
     let begun = early.next().unwrap();
     let mut late = chat.events();
@@ -118,8 +119,9 @@ fn a_reader_without_a_place_begins_with_the_turn_under_way() {
     assert_eq!((text(&rest).as_str(), rest.len()), ("two", 2));
     assert_eq!(late.until("Finish"), rest);
     assert_eq!(back.until("Finish"), rest);
-    // Nothing is under way: a reader waits for what comes.
+    // Nothing is under way: a reader has seen what was said last, and waits for what comes.
     let mut idle = chat.events();
+    assert_eq!(text(&idle.until("Finish")), "one two");
     chat.say(3, "play under-way");
     let next = idle.until("Finish");
     assert_eq!((text(&next).as_str(), kinds(&next)), ("after", vec!["Message", "Finish"]));

@@ -1,6 +1,7 @@
 //! The protocol of Goose's releases, under `/goose`: the built program, its tools in an MCP server of its own.
 
 mod confirmation;
+mod cut_readers;
 mod doors;
 mod elicitation;
 mod events;

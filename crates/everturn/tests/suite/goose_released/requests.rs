@@ -76,7 +76,7 @@ fn names_must_be_uuids() {
         let mut events = chat.events();
         let answer = chat.send("POST", "/reply", &json!({ "request_id": right, "user_message": said("play uuids") }));
         assert_eq!((answer.status, answer.json()), (200, json!({ "request_id": right })), "{answer:?}");
-        assert_eq!(events.until("Finish").last().unwrap().data["chat_request_id"], right);
+        events.until_one(right, |frame| frame.kind() == "Finish" && frame.data["chat_request_id"] == right);
     }
     let nowhere = Chat::of(&world.client(), "20260304_1").try_say(1, &said("hi"));
     assert_eq!(nowhere.status, 404, "{nowhere:?}");

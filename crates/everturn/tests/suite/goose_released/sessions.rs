@@ -263,7 +263,7 @@ fn what_is_deleted_stays_deleted() {
     chat.run(1, "play deleted");
     let mut events = chat.events();
     chat.say(2, "play deleted");
-    events.next().unwrap();
+    events.until_one("the second answer", |frame| frame.data["chat_request_id"] == uuid(2));
     // While a turn runs.
     let deleted = chat.send("DELETE", "", &Value::Null);
     assert_eq!((deleted.status, deleted.body.as_str()), (200, ""), "{deleted:?}");

@@ -188,7 +188,9 @@ impl Chat {
     pub(super) fn run(&self, request: u32, text: &str) -> Vec<Frame> {
         let mut events = self.events();
         self.say(request, text);
-        events.until("Finish")
+        let own = uuid(request);
+        let all = events.until_finish_of(request);
+        all.into_iter().filter(|frame| frame.data["chat_request_id"] == own.as_str()).collect()
     }
 
     /// Says something as soon as nothing else is under way, and waits for all that comes of it.
@@ -205,7 +207,7 @@ impl Chat {
         all.into_iter().filter(|frame| frame.data["chat_request_id"] == own.as_str()).collect()
     }
 
-    /// All events from now on.
+    /// All events of the last turn, and of those to come.
     #[track_caller]
     pub(super) fn events(&self) -> Events {
         self.open(&[])

@@ -36,7 +36,8 @@ fn a_server_sees_next_to_nothing() {
     let mut seen = seen.as_object().unwrap().clone();
     // Python sets this one itself where there is no locale.
     seen.remove("LC_CTYPE");
-    let expected = json!({ "PATH": "/usr/bin:/bin", "HOME": "/nowhere", "SECRET": SECRET, "PLAIN": "x" });
+    // It has the secret, and nobody is shown it.
+    let expected = json!({ "PATH": "/usr/bin:/bin", "HOME": "/nowhere", "SECRET": "•••", "PLAIN": "x" });
     assert_eq!(Value::Object(seen), expected);
 
     world.call("mcp-blab", &[("box__blab", json!({}))]);
@@ -97,7 +98,8 @@ fn headers_are_sent_and_not_told() {
     let turn = spawn(&world.client(), &json!({ "agent_id": "surfer", "message": "play mcp-headers" }));
     assert_eq!(turn.complete()["final_response"], "Sent.");
     let sent: Value = serde_json::from_str(&told("mcp-headers")[0]).unwrap();
-    assert_eq!(sent["authorization"], format!("Bearer {TOKEN}"));
+    // It was sent, since it came back; and nobody is shown it.
+    assert_eq!(sent["authorization"], "•••");
     let told = world.agent("surfer")["unavailable"][0]["reason"].as_str().unwrap().to_owned();
     assert!(told.contains("HTTP 401") && told.contains("check the headers"), "{told}");
     assert!(!told.contains(TOKEN), "the server repeats it: {told}");
