@@ -189,6 +189,14 @@ pub struct StepFinished {
     /// Whether retention has dropped the deltas, so that this is the only place that has the text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deltas_dropped: bool,
+    /// Which step it was, where retention has dropped its beginning, too; else zero.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub step: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Why a model call ended.

@@ -292,6 +292,16 @@ impl StepState {
 
 impl CallState {
     fn new((call, route): (ToolUse, CallRoute)) -> Self {
-        Self { call, route, intent: None, form: None, question: None, timer: None, granted: None, denial: None, result: None }
+        Self {
+            call,
+            route,
+            intent: None,
+            form: None,
+            question: None,
+            timer: None,
+            granted: None,
+            denial: None,
+            result: None,
+        }
     }
 }

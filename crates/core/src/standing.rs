@@ -54,7 +54,12 @@ impl Standing {
                 self.step = *step;
                 self.step_at = at;
             }
-            Event::StepFinished(finished) => self.used += finished.usage,
+            Event::StepFinished(finished) => {
+                self.used += finished.usage;
+                if finished.step > 0 {
+                    (self.step, self.step_at) = (finished.step, at);
+                }
+            }
             Event::StepRestarted { usage, .. } => self.used += *usage,
             Event::HistoryCompacted(compaction) => self.used += compaction.usage,
             Event::TurnEnded(ended) => self.used = ended.usage,

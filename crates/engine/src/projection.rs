@@ -194,6 +194,14 @@ impl<'a> Frames<'a> {
         self.out.extend_from_slice(b"\n\n");
     }
 
+    /// Writes one server-sent event without a name and without a cursor: who loses the stream after it is shown it again,
+    /// with what comes after it.
+    pub fn aside(&mut self, data: impl FnOnce(&mut Vec<u8>)) {
+        self.out.extend_from_slice(b"data: ");
+        data(self.out);
+        self.out.extend_from_slice(b"\n\n");
+    }
+
     /// Writes a comment, which clients skip.
     pub fn comment(&mut self, text: &str) {
         self.out.extend_from_slice(b": ");

@@ -150,7 +150,7 @@ impl TurnReader {
         }
         for event in segments.iter().flat_map(Segment::events) {
             let event = event?;
-            if event.seq >= self.cursor.seq && self.projection.shows_conversation(&event) {
+            if event.last_seq >= self.cursor.seq && self.projection.shows_conversation(&event) {
                 conversations.push((event.seq, self.conversation_as_of(event.seq).await?));
             }
         }

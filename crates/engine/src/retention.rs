@@ -164,20 +164,28 @@ struct Shortened {
     at: Timestamp,
     /// The last answer so far, where only that is kept: it goes if another comes. With it, what was dropped before it.
     answer: Option<(Timestamp, Event, u32)>,
+    /// The last step whose beginning was dropped.
+    step: u32,
 }
 
 impl Shortened {
     fn new(level: Level) -> Self {
         let (builder, segments) = (SegmentBuilder::new(1), Vec::new());
-        Self { level, builder, segments, dropped: 0, at: Timestamp::default(), answer: None }
+        Self { level, builder, segments, dropped: 0, at: Timestamp::default(), answer: None, step: 0 }
     }
 
     fn add(&mut self, at: Timestamp, event: Event) {
         match event {
             Event::Dropped { count } => self.drop_events(count, at),
-            event if self.level.drops(&event) => self.drop_events(1, at),
+            event if self.level.drops(&event) => {
+                if let Event::StepStarted { step, .. } = event {
+                    self.step = step;
+                }
+                self.drop_events(1, at);
+            }
             Event::StepFinished(finished) => {
-                let event = Event::StepFinished(StepFinished { deltas_dropped: true, ..finished });
+                let step = finished.step.max(self.step);
+                let event = Event::StepFinished(StepFinished { deltas_dropped: true, step, ..finished });
                 match self.level {
                     Level::Deltas => self.keep(at, &event),
                     Level::Ends => {

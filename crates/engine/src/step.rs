@@ -274,7 +274,7 @@ impl Turn {
         };
         let content = Content::answer(thinking, signature, text, calls);
         self.count_tokens(usage);
-        self.record(Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false }))?;
+        self.record(Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false, step: 0 }))?;
         Ok(())
     }
 

@@ -214,7 +214,7 @@ impl Turn {
         if let Some(step) = &state.step {
             self.count_tokens(usage);
             let content = step.content();
-            let finished = StepFinished { content, finish: Finish::Aborted, usage, deltas_dropped: false };
+            let finished = StepFinished { content, finish: Finish::Aborted, usage, deltas_dropped: false, step: 0 };
             events.push(Event::StepFinished(finished));
             state.apply(state.head + 1, &events[0]);
         }

@@ -79,6 +79,9 @@ impl Projection for Goose {
         match event.kind {
             // What was shown of the step is void.
             Kind::HISTORY_COMPACTED | Kind::STEP_RESTARTED => true,
+            Kind::STEP_FINISHED => {
+                matches!(event.decode(), Ok(Event::StepFinished(finished)) if finished.deltas_dropped)
+            }
             Kind::TURN_STARTED => {
                 matches!(event.decode(), Ok(Event::TurnStarted(started)) if started.begins_history)
             }
@@ -110,7 +113,6 @@ impl Projection for Goose {
             | Kind::FORM_OPENED
             | Kind::NOTIFIED
             | Kind::MODEL_CHANGED
-            | Kind::DROPPED
             | Kind::TURN_ENDED => return Ok(self.decoded(view, event.at, &event.decode()?, frames)),
             _ => {}
         }
@@ -146,6 +148,15 @@ impl Goose {
                 // deltas, unless retention has dropped them.
                 let is_new = |item: &Item<'_>| finished.deltas_dropped || matches!(item, Item::ToolRequest(_));
                 let items: Vec<_> = Item::all(self.style, &finished.content).into_iter().filter(is_new).collect();
+                if let Some(said) = &view.conversation {
+                    // Clients put pieces of a message together: who has some of this one must forget them first.
+                    let own = MessagePlace::Answer(view.standing.step);
+                    let is_other = |said: &&Said| said.id.turn != view.turn || said.id.place != own;
+                    let others: Vec<_> = said.iter().filter(is_other).cloned().collect();
+                    let conversation = Conversation { style: self.style, said: &others };
+                    let shape = Shape::new("UpdateConversation");
+                    frames.aside(|out| self.write(view, out, &shape, |out| field(out, "conversation", &conversation)));
+                }
                 if !items.is_empty() {
                     self.answer(view, frames, &items);
                 }
@@ -166,7 +177,6 @@ impl Goose {
                 field(out, "model", model);
                 field(out, "mode", "fallback");
             }),
-            Event::Dropped { .. } => frames.comment("retention has dropped the deltas; each answer comes in one piece"),
             Event::TurnEnded(ended) => {
                 self.ended(view, frames, ended);
                 return Flow::Close;
@@ -185,6 +195,7 @@ impl Goose {
             | Event::ArtifactDelta(_)
             | Event::ArtifactFinished(_)
             | Event::HistoryCompacted(_)
+            | Event::Dropped { .. }
             | Event::Unknown { .. } => {}
         }
         Flow::Continue
@@ -251,26 +262,28 @@ impl Goose {
     }
 
     fn show(&self, view: &TurnView, frames: &mut Frames<'_>, shape: &Shape<'_>, fields: impl FnOnce(&mut Vec<u8>)) {
-        frames.unnamed(|out| {
-            out.extend_from_slice(b"{\"type\":\"");
-            out.extend_from_slice(shape.kind.as_bytes());
-            out.push(b'"');
-            let turn = match self.reach {
-                Reach::Turn => None,
-                Reach::Session => Some(view.standing.request.as_deref().unwrap_or(view.turn.as_str())),
-            };
-            if let Some(request) = shape.request.or(turn) {
-                field(out, "request_id", request);
-            }
-            fields(out);
-            if shape.tokens || self.style == Style::Described {
-                field(out, "token_state", &Tokens::of(self.style, &view.standing));
-            }
-            if let Some(turn) = turn {
-                field(out, "chat_request_id", turn);
-            }
-            out.push(b'}');
-        });
+        frames.unnamed(|out| self.write(view, out, shape, fields));
+    }
+
+    fn write(&self, view: &TurnView, out: &mut Vec<u8>, shape: &Shape<'_>, fields: impl FnOnce(&mut Vec<u8>)) {
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(shape.kind.as_bytes());
+        out.push(b'"');
+        let turn = match self.reach {
+            Reach::Turn => None,
+            Reach::Session => Some(view.standing.request.as_deref().unwrap_or(view.turn.as_str())),
+        };
+        if let Some(request) = shape.request.or(turn) {
+            field(out, "request_id", request);
+        }
+        fields(out);
+        if shape.tokens || self.style == Style::Described {
+            field(out, "token_state", &Tokens::of(self.style, &view.standing));
+        }
+        if let Some(turn) = turn {
+            field(out, "chat_request_id", turn);
+        }
+        out.push(b'}');
     }
 }
 

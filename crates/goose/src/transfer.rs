@@ -148,7 +148,7 @@ mod tests {
         let [bare, session] = [file, &wrapped].map(|body| SessionIn::read(body.as_bytes(), limits).unwrap());
         assert_eq!(bare.name, session.name);
         assert_eq!(session.name.as_deref(), Some("Tidy the notes"));
-        assert_eq!(session.working_dir.as_deref(), Some("/home/ann/project"));
+        assert_eq!(session.working_dir.as_deref(), Some("/srv/ann/project"));
         assert!(Recipe::from_json(session.recipe.unwrap().get()).is_ok());
         assert_eq!(session.user_recipe_values.unwrap()["lang"], Scalar("English".to_owned()));
         let said = history("conversation", unwrapped(session.conversation.unwrap()), Visible::ToUsers).unwrap();

@@ -8,6 +8,7 @@ use std::{
     time::Instant,
 };
 
+use everturn_core::Json;
 use rmcp::model::LoggingLevel;
 use tokio::io::{AsyncRead, BufReader};
 
@@ -34,6 +35,8 @@ const PER_SECOND: f64 = 10.0;
 pub(crate) struct Chatter {
     server: Arc<str>,
     secrets: Secrets,
+    /// Hidden in what is shown to those who watch.
+    shown: Secrets,
     state: Arc<Mutex<State>>,
 }
 
@@ -47,9 +50,9 @@ struct State {
 
 impl Chatter {
     /// That of a server.
-    pub(crate) fn new(server: &str, secrets: Secrets) -> Self {
+    pub(crate) fn new(server: &str, secrets: Secrets, shown: Secrets) -> Self {
         let state = State { last: VecDeque::new(), allowance: BURST, since: Instant::now(), left_out: 0 };
-        Self { server: server.into(), secrets, state: Arc::new(Mutex::new(state)) }
+        Self { server: server.into(), secrets, shown, state: Arc::new(Mutex::new(state)) }
     }
 
     /// Reads a standard error to its end.
@@ -109,6 +112,11 @@ impl Chatter {
         }
     }
 
+    /// News for those who watch, without our secrets.
+    pub(crate) fn news(&self, news: &serde_json::Value) -> Option<Json> {
+        Json::of(news).ok().map(|news| self.shown.hide_in_json(news))
+    }
+
     /// A text of the server's without our secrets, on one line.
     pub(crate) fn clean(&self, text: &str, most: usize) -> String {
         one_line(&self.secrets.hide(text.to_owned()), most)
@@ -150,7 +158,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_lines_are_kept_short() {
-        let chatter = Chatter::new("a", Secrets::default());
+        let chatter = Chatter::new("a", Secrets::default(), Secrets::default());
         let text = (0..20).map(|n| format!("line {n}\n\n")).collect::<String>() + &"x".repeat(100_000);
         chatter.clone().read(text.as_bytes()).await;
         let last = chatter.last_lines();
@@ -162,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_left_out() {
-        let chatter = Chatter::new("a", Secrets::default());
+        let chatter = Chatter::new("a", Secrets::default(), Secrets::default());
         let logged = (0..10_000).filter(|_| chatter.may_log()).count();
         assert!((100..150).contains(&logged), "{logged}");
         assert!(chatter.with(|state| state.left_out) > 9000);

@@ -67,7 +67,7 @@ pub(crate) struct Surroundings {
 
 impl Server {
     pub(crate) fn new(config: ServerConfig, metrics: Metrics) -> Self {
-        let chatter = Chatter::new(&config.name, Secrets::of(&config));
+        let chatter = Chatter::new(&config.name, Secrets::of(&config), Secrets::sure(&config));
         let (state, secrets) = (watch::Sender::new(ServerState::Starting), Secrets::sure(&config));
         Self { config, chatter, secrets, metrics, present: Mutex::default(), state }
     }

@@ -26,6 +26,8 @@ use crate::{
 
 /// Messages that wait to be written.
 const QUEUE: usize = 256;
+/// How much of a line that is no message is looked at.
+const SCANNED_BYTES: usize = 64 * 1024;
 /// How long a program may leave a message unread before it counts as stuck.
 const STUCK: Duration = Duration::from_secs(30);
 /// Bytes that are read at once.
@@ -189,7 +191,8 @@ impl StdioTransport {
         match serde_json::from_slice(line) {
             Ok(message) => Some(message),
             Err(error) => {
-                let start = String::from_utf8_lossy(&line[..line.len().min(200)]);
+                // Hidden before it is cut, so that no part of a secret is left.
+                let start = String::from_utf8_lossy(&line[..line.len().min(SCANNED_BYTES)]);
                 let start = self.ears.chatter.clean(&start, 100);
                 self.ears.chatter.remark(&format!("not a message of MCP on its standard output: {start}"));
                 // Somebody may wait for just this.

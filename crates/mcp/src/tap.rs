@@ -92,7 +92,7 @@ impl Ears {
                     if let Some(message) = &params.message {
                         told["message"] = shortened(message, PROGRESS_BYTES).into();
                     }
-                    Json::of(&told).ok()
+                    self.chatter.news(&told)
                 });
             }
             ServerNotification::LoggingMessageNotification(message) => {
@@ -103,12 +103,12 @@ impl Ears {
                     if let Some(logger) = &params.logger {
                         told["logger"] = shortened(logger, NAME_BYTES).into();
                     }
-                    Json::of(&told).ok()
+                    self.chatter.news(&told)
                 });
             }
             ServerNotification::ResourceUpdatedNotification(updated) => {
                 self.calls.tell_own("notifications/resources/updated", || {
-                    Json::of(&json!({ "uri": shortened(&updated.params.uri, NAME_BYTES) })).ok()
+                    self.chatter.news(&json!({ "uri": shortened(&updated.params.uri, NAME_BYTES) }))
                 });
             }
             ServerNotification::ResourceListChangedNotification(_) => {

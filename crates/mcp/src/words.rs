@@ -1,6 +1,6 @@
 //! Texts from outside, made fit to be told.
 
-use everturn_core::{Block, Content};
+use everturn_core::{Block, Content, Json};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::ServerConfig;
@@ -46,6 +46,13 @@ impl Secrets {
             // `Bearer abc`: a server may repeat the token alone.
             found.extend(value.split_once(' ').map(|(_, token)| token).filter(|token| token.len() >= SHORTEST_SECRET));
         }
+        // As they are within JSON, too.
+        let escaped: Vec<String> = found
+            .iter()
+            .map(|value| serde_json::Value::from(*value).to_string())
+            .map(|json| json[1..json.len() - 1].to_owned())
+            .collect();
+        found.extend(escaped.iter().map(String::as_str));
         // The longest first, so that none is left in part.
         found.sort_by_key(|value| std::cmp::Reverse(value.len()));
         found.dedup();
@@ -67,6 +74,14 @@ impl Secrets {
                 Content::Blocks(blocks.into_iter().map(hidden).collect())
             }
         }
+    }
+
+    /// The news without them.
+    pub(crate) fn hide_in_json(&self, json: Json) -> Json {
+        if self.0.iter().all(|secret| !json.as_str().contains(secret.expose_secret())) {
+            return json;
+        }
+        Json::parse(&self.hide(json.as_str().to_owned())).unwrap_or_else(|_| Json::empty_object())
     }
 
     /// The text without them.

@@ -179,9 +179,11 @@ fn beside() -> impl Strategy<Value = Event> {
 /// How a step or a turn ended.
 fn end() -> impl Strategy<Value = Event> {
     prop_oneof![
-        (content(), finish(), usage(), any::<bool>()).prop_map(|(content, finish, usage, deltas_dropped)| {
-            Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped })
-        }),
+        (content(), finish(), usage(), any::<bool>(), 0..9_u32).prop_map(
+            |(content, finish, usage, deltas_dropped, step)| {
+                Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped, step })
+            }
+        ),
         (outcome(), usage(), ".{0,8}", vec(artifact(), 0..3)).prop_map(|(outcome, usage, response, artifacts)| {
             Event::TurnEnded(TurnEnded { outcome, usage, response, artifacts })
         }),

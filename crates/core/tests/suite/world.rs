@@ -324,7 +324,7 @@ impl World {
 
 fn finished(content: Content, finish: Finish) -> Event {
     let usage = Usage { input: 2, output: 3 };
-    Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false })
+    Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false, step: 0 })
 }
 
 /// What a whole log folds to. A run that was dropped counts as the events that it stands for.

@@ -38,13 +38,13 @@ fn step(step: u32) -> Event {
 }
 
 fn call(id: &str) -> ToolUse {
-    let input = Json::parse(r#"{"path":"/home/user/file.txt"}"#).unwrap();
+    let input = Json::parse(r#"{"path":"/srv/file.txt"}"#).unwrap();
     ToolUse { id: CallId::new(id), name: "read_file".to_owned(), input }
 }
 
 fn finished(content: Content, finish: Finish) -> Event {
     let usage = Usage { input: 150, output: 75 };
-    Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false })
+    Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false, step: 0 })
 }
 
 fn ended(outcome: Outcome) -> Event {

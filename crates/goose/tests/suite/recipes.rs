@@ -61,9 +61,9 @@ async fn values_may_come_after_the_recipe() {
     let listed = server.get("/goose/recipes/list").await.json(200);
     let ids: Vec<_> = listed["manifests"].as_array().unwrap().iter().map(|manifest| &manifest["id"]).collect();
     assert!(ids.contains(&&json!("code-helper@1.0.0")), "{ids:?}");
-    let start = json!({ "working_dir": "/home/ann", "recipe_id": "code-helper@1.0.0" });
+    let start = json!({ "working_dir": "/srv/ann", "recipe_id": "code-helper@1.0.0" });
     let session = server.post("/goose/agent/start", start).await.json(200);
-    assert_eq!((&session["working_dir"], &session["conversation"]), (&json!("/home/ann"), &Value::Null));
+    assert_eq!((&session["working_dir"], &session["conversation"]), (&json!("/srv/ann"), &Value::Null));
     assert_eq!(session["recipe"]["parameters"][0]["key"], "lang");
     let id = session["id"].as_str().unwrap();
     let hello = json!({ "session_id": id, "user_message": { "content": "hello" } });

@@ -1,9 +1,9 @@
-//! Readers and senders that know a conversation as it was before it was cut.
+//! Readers and senders that know a conversation as it was before it was cut, or its log shortened.
 
 use serde_json::{Value, json};
 
-use super::world::{Chat, World, kinds, said, text, uuid};
-use crate::suite::harness::{Reply, script};
+use super::world::{Chat, Frame, World, kinds, said, text, uuid};
+use crate::suite::harness::{Reply, eventually, script};
 
 /// Cuts the conversation before a message of the user's, the first counted as zero.
 #[track_caller]
@@ -75,5 +75,54 @@ fn without_a_place_a_stream_begins_with_the_last_turn() {
     for wrong in ["x", "turn_1", "turn_1:", ":1", "turn_1:01", "1.5"] {
         let answer = chat.client.send_with("GET", &chat.path("/events"), &[("last-event-id", wrong)], "");
         assert_eq!(answer.status, 400, "{wrong}: {answer:?}");
+    }
+}
+
+/// What a client has when it goes by the ids: pieces of one message are put together, and a conversation replaces all.
+fn kept(frames: &[Frame]) -> Vec<(String, String)> {
+    let mut kept: Vec<(String, String)> = Vec::new();
+    let piece = |message: &Value| {
+        let texts = message["content"].as_array().unwrap().iter().filter_map(|item| item["text"].as_str());
+        (message["id"].as_str().unwrap().to_owned(), texts.collect::<String>())
+    };
+    for frame in frames {
+        match frame.kind() {
+            "UpdateConversation" => kept = frame.data["conversation"].as_array().unwrap().iter().map(piece).collect(),
+            "Message" => {
+                let (id, text) = piece(&frame.data["message"]);
+                match kept.last_mut() {
+                    Some((last, so_far)) if *last == id => so_far.push_str(&text),
+                    _ => kept.push((id, text)),
+                }
+            }
+            _ => {}
+        }
+    }
+    kept.retain(|(id, text)| id.contains(".a") && !text.is_empty());
+    kept
+}
+
+#[test]
+fn a_shortened_log_doubles_nothing() {
+    for level in ["deltas", "logs"] {
+        let look = Reply::new().text("Let me ").text("see.").call("box__look", "{}").finish("tool_calls");
+        let name = format!("shortened-{level}");
+        script(&name, [look, Reply::says(&["It ", "is ", "fine."])]);
+        let world = World::with(&format!("[retention]\ninterval = '100ms'\n{level} = '1s'\n"));
+        let chat = Chat::start(&world.client());
+        let before = chat.run(1, &format!("play {name}"));
+        let whole = kept(&before);
+        assert_eq!(whole.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["Let me see.", "It is fine."]);
+        let after = eventually("the log is shortened", || {
+            let frames = chat.events().until_finish_of(1);
+            (frames.len() < before.len()).then_some(frames)
+        });
+        assert_eq!(kept(&after).last(), whole.last(), "{level}: {after:#?}");
+        // Whoever saw a part and comes back has in the end what the others have.
+        for (at, frame) in before.iter().enumerate().take(before.len() - 1) {
+            let rest = chat.events_after(frame.id()).until_finish_of(1);
+            let all: Vec<_> = before[..=at].iter().chain(&rest).cloned().collect();
+            assert_eq!(kept(&all).last(), whole.last(), "{level}, after {frame:?}: {rest:#?}");
+        }
     }
 }

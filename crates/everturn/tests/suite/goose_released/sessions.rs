@@ -19,7 +19,7 @@ fn from_start_to_resume() {
     let mut world = World::start();
     let client = world.client();
     let mut talk = Talk::new(client.clone());
-    let started = client.send("POST", "/goose/agent/start", r#"{"working_dir":"/home/ann/project"}"#);
+    let started = client.send("POST", "/goose/agent/start", r#"{"working_dir":"ann/project"}"#);
     note(&mut talk, &started);
     let chat = Chat::of(&client, started.json()["id"].as_str().unwrap());
     chat.run(1, "play life");
@@ -72,7 +72,7 @@ fn from_start_to_resume() {
           "usage": null,
           "user_recipe_values": null,
           "user_set_name": false,
-          "working_dir": "/home/ann/project"
+          "working_dir": "ann/project"
         }
         200 {
           "extension_results": [
@@ -156,7 +156,7 @@ fn from_start_to_resume() {
             },
             "user_recipe_values": null,
             "user_set_name": false,
-            "working_dir": "/home/ann/project"
+            "working_dir": "ann/project"
           }
         }
     "#]]);

@@ -115,7 +115,7 @@ fn a_file_of_an_early_release() {
         "import-early",
         include_str!("fixtures/early.json"),
         expect![[r#"
-        "Sort my notes" in "/Users/ann/notes", 6 messages
+        "Sort my notes" in "notes", 6 messages
         user: {"text":"Which files are here?","type":"text"}
         assistant: {"signature":"","thinking":"A shell will tell.","type":"thinking"} {"text":"Let me see.","type":"text"} {"id":"call_Wq1","toolCall":{"status":"success","value":{"arguments":{"command":"ls"},"name":"developer__shell"}},"type":"toolRequest"}
         user: {"id":"call_Wq1","toolResult":{"status":"success","value":{"content":[{"text":"a.md\nb.md","type":"text"}],"isError":false}},"type":"toolResponse"}
@@ -134,7 +134,7 @@ fn a_file_with_everything() {
         "import-all",
         include_str!("fixtures/release_1_34.json"),
         expect![[r#"
-        "Everything at once" in "/home/ann/project", 9 messages
+        "Everything at once" in "ann/project", 9 messages
         user: {"text":"What is this?","type":"text"} {"data":"iVBORw0KGgo=","mimeType":"image/png","type":"image"}
         assistant: {"signature":"","thinking":"A picture.","type":"thinking"} {"text":"I look twice.","type":"text"} {"id":"toolu_01","toolCall":{"status":"success","value":{"arguments":{"command":"file x.png"},"name":"developer__shell"}},"type":"toolRequest"} {"id":"toolu_02","toolCall":{"status":"success","value":{"arguments":{},"name":"developer__list"}},"type":"toolRequest"} {"id":"toolu_03","toolCall":{"status":"success","value":{"arguments":{"error":"-32602: Could not interpret tool use parameters"},"name":"unreadable_call"}},"type":"toolRequest"} {"id":"toolu_04","toolCall":{"status":"success","value":{"arguments":{},"name":"show_map"}},"type":"toolRequest"}
         user: {"id":"toolu_01","toolResult":{"status":"success","value":{"content":[{"text":"PNG image","type":"text"},{"data":"aGVsbG8=","mimeType":"image/png","type":"image"},{"text":"of a swan","type":"text"},{"text":"[resource file:///x.bin]","type":"text"},{"text":"[audio, audio/wav]","type":"text"},{"text":"[y.txt](file:///y.txt)","type":"text"}],"isError":false}},"type":"toolResponse"}
@@ -161,7 +161,7 @@ fn a_file_of_a_late_release_that_ends_within_a_turn() {
         "import-late",
         include_str!("fixtures/late.json"),
         expect![[r#"
-        "Late" in "/home/ann", 2 messages
+        "Late" in "ann", 2 messages
         user: {"text":"Do it.","type":"text"}
         assistant: {"id":"toolu_9","toolCall":{"status":"success","value":{"arguments":{"content":"- [x] it"},"name":"todo__write"}},"type":"toolRequest"}
     "#]],

@@ -145,7 +145,7 @@ impl Chat {
     /// A new session.
     #[track_caller]
     pub(super) fn start(client: &Client) -> Self {
-        let answer = client.send("POST", "/goose/agent/start", r#"{"working_dir":"/home/ann"}"#);
+        let answer = client.send("POST", "/goose/agent/start", r#"{"working_dir":"ann"}"#);
         assert_eq!(answer.status, 200, "{answer:?}");
         Self::of(client, answer.json()["id"].as_str().unwrap())
     }

@@ -57,15 +57,15 @@ fn calls_come_with_the_end_of_their_step() {
         expect![[r##"
         # goose-seed Continue
         id: 3
-        data: {"type":"Message","message":{"role":"assistant","content":[{"type":"tool_request","id":"call_1","tool_call":{"name":"read_file","arguments":{"path":"/home/user/file.txt"}}},{"type":"tool_request","id":"call_2","tool_call":{"name":"read_file","arguments":{"path":"/home/user/file.txt"}}}],"created_at":"2026-03-04T10:00:01Z","id":"turn_1.a1"},"token_state":{"input_tokens":150,"output_tokens":75,"total_tokens":225,"accumulated_input_tokens":1500,"accumulated_output_tokens":800,"accumulated_total_tokens":2300}}
+        data: {"type":"Message","message":{"role":"assistant","content":[{"type":"tool_request","id":"call_1","tool_call":{"name":"read_file","arguments":{"path":"/srv/file.txt"}}},{"type":"tool_request","id":"call_2","tool_call":{"name":"read_file","arguments":{"path":"/srv/file.txt"}}}],"created_at":"2026-03-04T10:00:01Z","id":"turn_1.a1"},"token_state":{"input_tokens":150,"output_tokens":75,"total_tokens":225,"accumulated_input_tokens":1500,"accumulated_output_tokens":800,"accumulated_total_tokens":2300}}
 
         # goose Continue
         id: 3
-        data: {"type":"Message","message":{"id":"turn_1.a1","role":"assistant","created":1772618401,"content":[{"type":"toolRequest","id":"call_1","toolCall":{"status":"success","value":{"name":"read_file","arguments":{"path":"/home/user/file.txt"}}}},{"type":"toolRequest","id":"call_2","toolCall":{"status":"success","value":{"name":"read_file","arguments":{"path":"/home/user/file.txt"}}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":150,"outputTokens":75,"totalTokens":225,"accumulatedInputTokens":1500,"accumulatedOutputTokens":800,"accumulatedTotalTokens":2300,"accumulatedCost":null}}
+        data: {"type":"Message","message":{"id":"turn_1.a1","role":"assistant","created":1772618401,"content":[{"type":"toolRequest","id":"call_1","toolCall":{"status":"success","value":{"name":"read_file","arguments":{"path":"/srv/file.txt"}}}},{"type":"toolRequest","id":"call_2","toolCall":{"status":"success","value":{"name":"read_file","arguments":{"path":"/srv/file.txt"}}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":150,"outputTokens":75,"totalTokens":225,"accumulatedInputTokens":1500,"accumulatedOutputTokens":800,"accumulatedTotalTokens":2300,"accumulatedCost":null}}
 
         # goose-session Continue
         id: 3
-        data: {"type":"Message","request_id":"req-1","message":{"id":"turn_1.a1","role":"assistant","created":1772618401,"content":[{"type":"toolRequest","id":"call_1","toolCall":{"status":"success","value":{"name":"read_file","arguments":{"path":"/home/user/file.txt"}}}},{"type":"toolRequest","id":"call_2","toolCall":{"status":"success","value":{"name":"read_file","arguments":{"path":"/home/user/file.txt"}}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":150,"outputTokens":75,"totalTokens":225,"accumulatedInputTokens":1500,"accumulatedOutputTokens":800,"accumulatedTotalTokens":2300,"accumulatedCost":null},"chat_request_id":"req-1"}
+        data: {"type":"Message","request_id":"req-1","message":{"id":"turn_1.a1","role":"assistant","created":1772618401,"content":[{"type":"toolRequest","id":"call_1","toolCall":{"status":"success","value":{"name":"read_file","arguments":{"path":"/srv/file.txt"}}}},{"type":"toolRequest","id":"call_2","toolCall":{"status":"success","value":{"name":"read_file","arguments":{"path":"/srv/file.txt"}}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":150,"outputTokens":75,"totalTokens":225,"accumulatedInputTokens":1500,"accumulatedOutputTokens":800,"accumulatedTotalTokens":2300,"accumulatedCost":null},"chat_request_id":"req-1"}
 
     "##]],
     );
@@ -85,24 +85,31 @@ fn calls_come_with_the_end_of_their_step() {
 fn without_its_deltas_an_answer_comes_in_one_piece() {
     let content = Content::answer("hm".to_owned(), None, "I read".to_owned(), vec![call("call_1")]);
     let usage = Usage { input: 150, output: 75 };
-    let event = Event::StepFinished(StepFinished { content, finish: Finish::ToolUse, usage, deltas_dropped: true });
+    let event =
+        Event::StepFinished(StepFinished { content, finish: Finish::ToolUse, usage, deltas_dropped: true, step: 0 });
     check(
         &[started(), step(1), Event::Dropped { count: 3 }],
         event,
         expect![[r##"
-        # goose-seed Continue
-        id: 6
-        data: {"type":"Message","message":{"role":"assistant","content":[{"type":"text","text":"I read"},{"type":"tool_request","id":"call_1","tool_call":{"name":"read_file","arguments":{"path":"/home/user/file.txt"}}}],"created_at":"2026-03-04T10:00:01Z","id":"turn_1.a1"},"token_state":{"input_tokens":150,"output_tokens":75,"total_tokens":225,"accumulated_input_tokens":1500,"accumulated_output_tokens":800,"accumulated_total_tokens":2300}}
+            # goose-seed Continue
+            data: {"type":"UpdateConversation","conversation":[{"role":"user","content":[{"type":"text","text":"Look"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}],"created_at":"2026-03-04T10:00:00Z","id":"turn_1.u2"},{"role":"user","content":[{"type":"tool_response","id":"call_1","tool_result":{"content":[{"type":"text","text":"inside"}],"is_error":false}}],"created_at":"2026-03-04T10:00:09Z","id":"turn_1.call_1"}],"token_state":{"input_tokens":150,"output_tokens":75,"total_tokens":225,"accumulated_input_tokens":1500,"accumulated_output_tokens":800,"accumulated_total_tokens":2300}}
 
-        # goose Continue
-        id: 6
-        data: {"type":"Message","message":{"id":"turn_1.a1","role":"assistant","created":1772618401,"content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"I read"},{"type":"toolRequest","id":"call_1","toolCall":{"status":"success","value":{"name":"read_file","arguments":{"path":"/home/user/file.txt"}}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":150,"outputTokens":75,"totalTokens":225,"accumulatedInputTokens":1500,"accumulatedOutputTokens":800,"accumulatedTotalTokens":2300,"accumulatedCost":null}}
+            id: 6
+            data: {"type":"Message","message":{"role":"assistant","content":[{"type":"text","text":"I read"},{"type":"tool_request","id":"call_1","tool_call":{"name":"read_file","arguments":{"path":"/srv/file.txt"}}}],"created_at":"2026-03-04T10:00:01Z","id":"turn_1.a1"},"token_state":{"input_tokens":150,"output_tokens":75,"total_tokens":225,"accumulated_input_tokens":1500,"accumulated_output_tokens":800,"accumulated_total_tokens":2300}}
 
-        # goose-session Continue
-        id: 6
-        data: {"type":"Message","request_id":"req-1","message":{"id":"turn_1.a1","role":"assistant","created":1772618401,"content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"I read"},{"type":"toolRequest","id":"call_1","toolCall":{"status":"success","value":{"name":"read_file","arguments":{"path":"/home/user/file.txt"}}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":150,"outputTokens":75,"totalTokens":225,"accumulatedInputTokens":1500,"accumulatedOutputTokens":800,"accumulatedTotalTokens":2300,"accumulatedCost":null},"chat_request_id":"req-1"}
+            # goose Continue
+            data: {"type":"UpdateConversation","conversation":[{"id":"turn_1.u2","role":"user","created":1772618400,"content":[{"type":"text","text":"Look"},{"type":"image","data":"iVBO","mimeType":"image/png"}],"metadata":{"userVisible":true,"agentVisible":true}},{"id":"turn_1.call_1","role":"user","created":1772618409,"content":[{"type":"toolResponse","id":"call_1","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"inside"}],"isError":false}}}],"metadata":{"userVisible":true,"agentVisible":true}},{"id":"turn_1.a2","role":"assistant","created":1772618409,"content":[{"type":"thinking","thinking":"only thought","signature":""}],"metadata":{"userVisible":true,"agentVisible":true}}]}
 
-    "##]],
+            id: 6
+            data: {"type":"Message","message":{"id":"turn_1.a1","role":"assistant","created":1772618401,"content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"I read"},{"type":"toolRequest","id":"call_1","toolCall":{"status":"success","value":{"name":"read_file","arguments":{"path":"/srv/file.txt"}}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":150,"outputTokens":75,"totalTokens":225,"accumulatedInputTokens":1500,"accumulatedOutputTokens":800,"accumulatedTotalTokens":2300,"accumulatedCost":null}}
+
+            # goose-session Continue
+            data: {"type":"UpdateConversation","request_id":"req-1","conversation":[{"id":"turn_1.u2","role":"user","created":1772618400,"content":[{"type":"text","text":"Look"},{"type":"image","data":"iVBO","mimeType":"image/png"}],"metadata":{"userVisible":true,"agentVisible":true}},{"id":"turn_1.call_1","role":"user","created":1772618409,"content":[{"type":"toolResponse","id":"call_1","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"inside"}],"isError":false}}}],"metadata":{"userVisible":true,"agentVisible":true}},{"id":"turn_1.a2","role":"assistant","created":1772618409,"content":[{"type":"thinking","thinking":"only thought","signature":""}],"metadata":{"userVisible":true,"agentVisible":true}}],"chat_request_id":"req-1"}
+
+            id: 6
+            data: {"type":"Message","request_id":"req-1","message":{"id":"turn_1.a1","role":"assistant","created":1772618401,"content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"I read"},{"type":"toolRequest","id":"call_1","toolCall":{"status":"success","value":{"name":"read_file","arguments":{"path":"/srv/file.txt"}}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":150,"outputTokens":75,"totalTokens":225,"accumulatedInputTokens":1500,"accumulatedOutputTokens":800,"accumulatedTotalTokens":2300,"accumulatedCost":null},"chat_request_id":"req-1"}
+
+        "##]],
     );
 }
 
@@ -175,15 +182,15 @@ fn approvals_and_questions_are_asked() {
         expect![[r##"
         # goose-seed Continue
         id: 2
-        data: {"type":"Message","message":{"role":"assistant","content":[{"type":"tool_confirmation_request","id":"call_1","tool_name":"read_file","arguments":{"path":"/home/user/file.txt"},"prompt":"Allow read_file?"}],"created_at":"2026-03-04T10:00:01Z","id":"form_1"},"token_state":{"input_tokens":0,"output_tokens":0,"total_tokens":0,"accumulated_input_tokens":1350,"accumulated_output_tokens":725,"accumulated_total_tokens":2075}}
+        data: {"type":"Message","message":{"role":"assistant","content":[{"type":"tool_confirmation_request","id":"call_1","tool_name":"read_file","arguments":{"path":"/srv/file.txt"},"prompt":"Allow read_file?"}],"created_at":"2026-03-04T10:00:01Z","id":"form_1"},"token_state":{"input_tokens":0,"output_tokens":0,"total_tokens":0,"accumulated_input_tokens":1350,"accumulated_output_tokens":725,"accumulated_total_tokens":2075}}
 
         # goose Continue
         id: 2
-        data: {"type":"Message","message":{"id":"form_1","role":"assistant","created":1772618401,"content":[{"type":"actionRequired","data":{"actionType":"toolConfirmation","id":"call_1","toolName":"read_file","arguments":{"path":"/home/user/file.txt"},"prompt":null}}],"metadata":{"userVisible":true,"agentVisible":false}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
+        data: {"type":"Message","message":{"id":"form_1","role":"assistant","created":1772618401,"content":[{"type":"actionRequired","data":{"actionType":"toolConfirmation","id":"call_1","toolName":"read_file","arguments":{"path":"/srv/file.txt"},"prompt":null}}],"metadata":{"userVisible":true,"agentVisible":false}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
 
         # goose-session Continue
         id: 2
-        data: {"type":"Message","request_id":"req-1","message":{"id":"form_1","role":"assistant","created":1772618401,"content":[{"type":"actionRequired","data":{"actionType":"toolConfirmation","id":"call_1","toolName":"read_file","arguments":{"path":"/home/user/file.txt"},"prompt":null}}],"metadata":{"userVisible":true,"agentVisible":false}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
+        data: {"type":"Message","request_id":"req-1","message":{"id":"form_1","role":"assistant","created":1772618401,"content":[{"type":"actionRequired","data":{"actionType":"toolConfirmation","id":"call_1","toolName":"read_file","arguments":{"path":"/srv/file.txt"},"prompt":null}}],"metadata":{"userVisible":true,"agentVisible":false}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
 
     "##]],
     );
