@@ -28,6 +28,7 @@ mod overlay;
 mod ownership;
 mod permissions;
 mod prior;
+mod profile_check;
 mod profiles;
 mod projection;
 mod questions;
