@@ -159,9 +159,6 @@ impl TurnReader {
 
     /// Makes the view stand where the cursor is: before an event of which some frames were seen, else after it.
     async fn stand(&mut self) -> Result<(), ReadError> {
-        if self.stands {
-            return Ok(());
-        }
         let Cursor { seq, part } = self.cursor;
         let mut standing = Standing::default();
         let last = if part > 0 { seq.saturating_sub(1) } else { seq };
@@ -172,17 +169,25 @@ impl TurnReader {
     }
 
     async fn shown(&mut self) -> Result<Option<Shown>, ReadError> {
-        self.stand().await?;
+        // What few readers need is kept out of the state that each of them holds while it waits.
+        if !self.stands {
+            Box::pin(self.stand()).await?;
+        }
         if self.cursor.part > 0 {
-            return self.rest_of_event().await.map(Some);
+            return Box::pin(self.rest_of_event()).await.map(Some);
         }
         let seq = self.cursor.seq;
         if self.backlog.is_empty() {
             match self.follower.after(seq).await? {
                 None => return Ok(None),
-                Some(Found::Recent(entry)) => return self.recent(&entry).await.map(Some),
+                Some(Found::Recent(entry)) if !self.projection.stands() => {
+                    return Ok(Some(entry.project(self.projection, &self.view, &Vec::new(), seq)?.after(seq)));
+                }
+                Some(Found::Recent(entry)) => return Box::pin(self.recent(&entry)).await.map(Some),
                 Some(Found::Stored(segments)) => {
-                    self.conversations = self.conversations_in(&segments).await?;
+                    if self.projection.stands() {
+                        self.conversations = Box::pin(self.conversations_in(&segments)).await?;
+                    }
                     self.backlog = segments.into();
                 }
             }
@@ -190,12 +195,9 @@ impl TurnReader {
         self.next_of_backlog().map(Some)
     }
 
-    /// The next part of what is shared with other readers.
+    /// The next part of what is shared with other readers, for a projection that stands.
     async fn recent(&mut self, entry: &TailSegment) -> Result<Shown, ReadError> {
         let (projection, seq) = (self.projection, self.cursor.seq);
-        if !projection.stands() {
-            return Ok(entry.project(projection, &self.view, &Vec::new(), seq)?.after(seq));
-        }
         let known = entry.is_projected(projection);
         let segments = if known { &[] } else { std::slice::from_ref(&entry.segment) };
         let conversations = self.conversations_in(segments).await?;
