@@ -7,7 +7,7 @@ use std::{
 
 use everturn_core::{FormId, Json, TenantId};
 use everturn_store::RecordKind;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 use crate::{Engine, forms::FormState};
 
@@ -16,10 +16,7 @@ pub(crate) type Answered = (FormId, Json);
 
 /// The questions that wait for their answers, with who waits.
 #[derive(Debug, Default)]
-pub(crate) struct Questions {
-    waiting: Mutex<HashMap<FormId, Waiting>>,
-    changed: Notify,
-}
+pub(crate) struct Questions(Mutex<HashMap<FormId, Waiting>>);
 
 #[derive(Debug)]
 struct Waiting {
@@ -30,21 +27,15 @@ struct Waiting {
 
 impl Questions {
     fn lock(&self) -> MutexGuard<'_, HashMap<FormId, Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn insert(&self, form: FormId, turn: mpsc::Sender<Answered>) {
         self.lock().insert(form, Waiting { turn, answering: 0 });
-        self.changed.notify_waiters();
     }
 
     pub(crate) fn remove(&self, form: &FormId) {
         self.lock().remove(form);
-    }
-
-    /// Waits until something more is asked.
-    pub(crate) async fn changed(&self) {
-        self.changed.notified().await;
     }
 
     /// Whether somebody waits for the answer to a question.

@@ -26,6 +26,8 @@ const MAX_CONFLICTS: u32 = 200;
 const CONFLICT_WAIT: u64 = 20;
 /// How long an answer to an open form waits for a turn that works on another answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+/// How long at a time: a turn that was begun again may ask the same again, and runs until it is answered.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// What a client submits.
 #[derive(Clone, Debug)]
@@ -302,10 +304,7 @@ impl Engine {
     async fn wait_for_rest(&self, record: &SessionRecord) -> Result<Started, SubmitError> {
         let turn = record.last_turn.as_ref().and_then(|turn| self.0.live.get(&turn.id));
         if let Some(live) = turn {
-            tokio::select! {
-                () = live.stopped(ANSWER_PATIENCE) => {}
-                () = self.0.questions.changed() => {}
-            }
+            live.stopped(LOOK_AGAIN).await;
         }
         Err(SubmitError::Rejected(Refusal::Changed))
     }

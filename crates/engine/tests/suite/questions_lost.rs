@@ -36,6 +36,25 @@ async fn a_tool_that_may_be_repeated_asks_again_after_a_crash() {
     }
 }
 
+/// Whoever answers before the tool has asked again is not kept waiting for a turn that waits for this very answer.
+#[tokio::test(start_paused = true)]
+async fn an_answer_may_come_before_the_tool_asks_again() {
+    let world = World::start(asking(&[("plan", EffectClass::ReadOnly, 1)])).await;
+    let started = asked(&world, 1).await;
+    let world = world.restart().await;
+    let begun = tokio::time::Instant::now();
+    loop {
+        match world.submit(world.form_reply(Some("f1.1"), r#"{"city":"Oslo"}"#)).await {
+            Ok(answered) => break assert_eq!(answered.turn, started.turn),
+            // Between the question of before and that of now.
+            Err(SubmitError::FormClosed { .. }) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(world.end_of(&started.turn).await.ends_with("completed\n"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_may_not_be_repeated_asks_no_more_after_a_crash() {
     let world = World::start(asking(&[("plan", EffectClass::Effectful, 1)])).await;
