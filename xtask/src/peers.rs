@@ -19,7 +19,7 @@ use crate::{
 
 /// The oldest Node.js that the peers run on.
 const NODE: u32 = 20;
-/// What a Chromium is called; `tests/peers/browser.mjs` looks for the same.
+/// What a Chromium is called; `tests/peers/chromium.mjs` looks for the same.
 const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// Installs what is not installed yet.

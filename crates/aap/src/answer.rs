@@ -1,8 +1,9 @@
 //! The answer in one piece (`stream: "none"`): what a leg has added to history, once it stops.
 
-use everturn_core::{Answer, CallId, Event, Message, SessionId};
+use everturn_core::{Answer, CallId, Event, Message};
 use everturn_engine::Flow;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::wire::{MessageOut, StopReason, stop_reason};
 
@@ -69,19 +70,30 @@ impl LegAnswer {
         self.messages.extend(self.results.drain(..).map(|(_, message)| message));
     }
 
-    /// `AgentResponse`; with the session's id if the request created it. `None` if the leg has not stopped.
-    pub(crate) fn response<'a>(&'a self, created: Option<&'a SessionId>) -> Option<Response<'a>> {
-        let messages = self.messages.iter().map(MessageOut::from).collect();
-        Some(Response { session_id: created.map(SessionId::as_str), stop_reason: self.stop?, messages })
+    /// What the leg said; `None` if it has not stopped.
+    pub(crate) fn response(&self) -> Option<Response<'_>> {
+        Some(Response { stop_reason: self.stop?, messages: self.messages.iter().map(MessageOut::from).collect() })
     }
 }
 
 /// `AgentResponse`.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = aap::Response)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Response<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<&'a str>,
+    /// Why the turn stopped.
     stop_reason: StopReason,
+    /// What it added to history.
     messages: Vec<MessageOut<'a>>,
+}
+
+/// `AgentResponse` to a request that made its session.
+#[derive(Serialize, ToSchema)]
+#[schema(as = aap::v1::CreatedResponse)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CreatedResponse<'a> {
+    /// The session.
+    pub(crate) session_id: &'a str,
+    #[serde(flatten)]
+    pub(crate) response: Response<'a>,
 }

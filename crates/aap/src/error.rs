@@ -1,14 +1,18 @@
 //! Errors, as the protocol tells them: a status and `{"error": "<what is wrong and what to do>"}`.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     response::{IntoResponse, Response},
 };
 use everturn_core::{SessionId, submission::Refused};
 use everturn_engine::{DeleteError, ReadError, SubmitError, UpdateError};
-use everturn_http::{AuthError, BodyError, KeyError};
+use everturn_http::{AuthError, BodyError, KeyError, retry_seconds};
 use everturn_store::StoreError;
 use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 /// An answer that says no.
 #[derive(Debug)]
@@ -40,6 +44,10 @@ impl ApiError {
 
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self { retry_after: Some(RETRY_AFTER), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+    }
+
+    fn too_many(message: String, wait: Duration) -> Self {
+        Self { retry_after: Some(retry_seconds(wait)), ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
     }
 
     pub(crate) fn no_session(session: &str) -> Self {
@@ -76,6 +84,7 @@ impl ApiError {
             | SubmitError::Update(_)
             | SubmitError::FormInvalid { .. }
             | SubmitError::UnknownDocument { .. } => Self::bad_request(error.to_string()),
+            SubmitError::Quota(quota) => Self::too_many(quota.to_string(), quota.retry_after()),
             SubmitError::Overloaded { .. } | SubmitError::ShuttingDown => Self::unavailable(error.to_string()),
             SubmitError::Store(error) => error.into(),
             SubmitError::Read(error) => error.into(),
@@ -123,7 +132,10 @@ impl From<ReadError> for ApiError {
 impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
         let status = match error {
-            AuthError::Missing | AuthError::Invalid => StatusCode::UNAUTHORIZED,
+            AuthError::TooMany { retry_after, .. } => return Self::too_many(error.to_string(), retry_after),
+            AuthError::Missing | AuthError::Invalid | AuthError::Expired | AuthError::Revoked => {
+                StatusCode::UNAUTHORIZED
+            }
             AuthError::Scope { .. } | AuthError::Host => StatusCode::FORBIDDEN,
         };
         Self::new(status, error.to_string())
@@ -148,10 +160,17 @@ impl From<BodyError> for ApiError {
     }
 }
 
+/// What is wrong and what to do.
+#[derive(Serialize, ToSchema)]
+#[schema(as = aap::Error)]
+pub(crate) struct ErrorOut {
+    /// In words.
+    error: String,
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = Json(serde_json::json!({ "error": self.message }));
-        let mut response = (self.status, body).into_response();
+        let mut response = (self.status, Json(ErrorOut { error: self.message })).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

@@ -9,13 +9,13 @@ use everturn_engine::{Agent, Capabilities, SessionUpdate};
 
 use crate::{
     error::ApiError,
-    wire::{AgentIn, BlockIn, ContentIn, MessageIn, ToolIn},
+    wire::{AgentIn, BlockIn, ContentIn, MessageIn},
 };
 
 /// How many messages one request may bring.
-const MAX_MESSAGES: usize = 10_000;
+pub(crate) const MAX_MESSAGES: usize = 10_000;
 /// How long a tool call's id may be.
-const MAX_CALL_ID: usize = 256;
+pub(crate) const MAX_CALL_ID: usize = 256;
 
 /// What a message without content is told.
 const BLANK: &str = "the user message is empty; send a text, or blocks with at least one text or image";
@@ -52,30 +52,19 @@ pub(crate) fn mode(word: Option<&str>, agent: &Agent) -> Result<Mode, ApiError> 
 }
 
 /// The settings that a request changes. On creation, absent means none.
-pub(crate) fn update(agent: AgentIn, tools: Option<Vec<ToolIn>>) -> Result<SessionUpdate, ApiError> {
+pub(crate) fn update<T: Into<ToolSpec>>(agent: AgentIn, tools: Option<Vec<T>>) -> SessionUpdate {
     let enabled = agent.tools.map(|tools| {
         let enabled = tools.into_iter().map(|tool| ToolRef { name: tool.name, trust: tool.trust.unwrap_or(false) });
         enabled.collect::<Vec<_>>()
     });
-    let client_tools = match tools {
-        Some(tools) => Some(tools.into_iter().map(tool).collect::<Result<Vec<_>, _>>()?),
-        None => None,
-    };
+    let client_tools = tools.map(|tools| tools.into_iter().map(T::into).collect());
     let options: BTreeMap<_, _> = agent.options.unwrap_or_default();
-    Ok(SessionUpdate { tools: enabled, client_tools, options, ..SessionUpdate::default() })
+    SessionUpdate { tools: enabled, client_tools, options, ..SessionUpdate::default() }
 }
 
-fn tool(tool: ToolIn) -> Result<ToolSpec, ApiError> {
-    let ToolIn { name, title, description, input_schema } = tool;
-    Ok(ToolSpec { name, title, description, input_schema: Json::from(input_schema) })
-}
-
-/// Seed history whose last message is the user's.
-pub(crate) fn seed(messages: Vec<MessageIn>, agent: &Agent) -> Result<Submission, ApiError> {
-    if messages.len() > MAX_MESSAGES {
-        let message = format!("{} messages are too many, the limit is {MAX_MESSAGES}", messages.len());
-        return Err(ApiError::bad_request(message));
-    }
+/// History that a new session begins with.
+pub(crate) fn seed(messages: Vec<MessageIn>, agent: &Agent) -> Result<Vec<Message>, ApiError> {
+    within_bounds(&messages)?;
     let mut seed = Vec::with_capacity(messages.len());
     let mut calls = HashSet::new();
     for (index, message) in messages.into_iter().enumerate() {
@@ -90,6 +79,12 @@ pub(crate) fn seed(messages: Vec<MessageIn>, agent: &Agent) -> Result<Submission
         }
         seed.push(message);
     }
+    Ok(seed)
+}
+
+/// Such history whose last message, the user's, begins a turn.
+pub(crate) fn seed_with_user(messages: Vec<MessageIn>, agent: &Agent) -> Result<Submission, ApiError> {
+    let seed = seed(messages, agent)?;
     match seed.last() {
         Some(Message::User { content }) if is_blank(content) => Err(ApiError::bad_request(BLANK)),
         Some(Message::User { .. }) => Ok(Submission::Begin(seed)),
@@ -98,13 +93,18 @@ pub(crate) fn seed(messages: Vec<MessageIn>, agent: &Agent) -> Result<Submission
     }
 }
 
-/// One user message, or tool results and permissions.
-pub(crate) fn turn(messages: Vec<MessageIn>, agent: &Agent) -> Result<Submission, ApiError> {
-    const SHAPE: &str = "send either one user message, or a list of tool results and tool permissions";
+fn within_bounds(messages: &[MessageIn]) -> Result<(), ApiError> {
     if messages.len() > MAX_MESSAGES {
         let message = format!("{} messages are too many, the limit is {MAX_MESSAGES}", messages.len());
         return Err(ApiError::bad_request(message));
     }
+    Ok(())
+}
+
+/// One user message, or tool results and permissions.
+pub(crate) fn turn(messages: Vec<MessageIn>, agent: &Agent) -> Result<Submission, ApiError> {
+    const SHAPE: &str = "send either one user message, or a list of tool results and tool permissions";
+    within_bounds(&messages)?;
     let users = messages.iter().filter(|message| message.role == "user").count();
     if messages.is_empty() || users > 1 || (users == 1 && messages.len() > 1) {
         return Err(ApiError::bad_request(SHAPE));

@@ -1,15 +1,22 @@
 //! A session as clients see it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use everturn_core::{Message, OptionValue, ToolRef};
-use everturn_engine::{Capabilities, History, REDACTED};
+use axum::extract::{Path, rejection::PathRejection};
+use everturn_core::{Message, OptionValue, SessionConfig, ToolRef, ToolSpec};
+use everturn_engine::{Agent, Capabilities, History, REDACTED};
+use everturn_http::{Caller, Scope, submission_key};
 use everturn_store::SessionRecord;
+use http::{HeaderMap, StatusCode};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     error::ApiError,
-    wire::{MessageOut, ToolOut},
+    routes::Aap,
+    turn::session_id,
+    version::Version,
+    wire::{MessageOut, ToolRefOut},
 };
 
 /// Which history a client asks for.
@@ -20,21 +27,26 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// What `?history=` says; without it, every kind that the agent declares.
-    pub(crate) fn new(word: Option<&str>, declared: Capabilities) -> Result<Self, ApiError> {
-        let Capabilities { history_compacted, history_full, .. } = declared;
+    /// Every kind that the agent declares.
+    pub(crate) fn all(declared: Capabilities) -> Self {
+        Self { compacted: declared.history_compacted, full: declared.history_full }
+    }
+
+    /// The kind that a parameter of the query names.
+    pub(crate) fn one(parameter: &str, word: &str, declared: Capabilities) -> Result<Self, ApiError> {
         let wanted = match word {
-            None => return Ok(Self { compacted: history_compacted, full: history_full }),
-            Some("compacted") => Self { compacted: true, full: false },
-            Some("full") => Self { compacted: false, full: true },
-            Some(other) => {
+            "compacted" => Self { compacted: true, full: false },
+            "full" => Self { compacted: false, full: true },
+            other => {
                 let shown: String = other.chars().take(64).collect();
-                return Err(ApiError::bad_request(format!("history={shown:?} is not known; use compacted or full")));
+                return Err(ApiError::bad_request(format!(
+                    "{parameter}={shown:?} is not known; use compacted or full"
+                )));
             }
         };
-        if (wanted.compacted && !history_compacted) || (wanted.full && !history_full) {
+        if (wanted.compacted && !declared.history_compacted) || (wanted.full && !declared.history_full) {
             let message = "the session's agent does not offer this kind of history; GET /meta tells which it offers";
-            return Err(ApiError::new(http::StatusCode::NOT_FOUND, message));
+            return Err(ApiError::new(StatusCode::NOT_FOUND, message));
         }
         Ok(wanted)
     }
@@ -45,57 +57,112 @@ impl Wanted {
     }
 }
 
-/// `SessionResponse`.
-#[derive(Serialize)]
+/// `SessionInfo`: the settings of a session, with tools in the words of a version.
+#[derive(Serialize, ToSchema)]
+#[schema(as = aap::Session)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SessionOut<'a> {
+pub(crate) struct SessionOut<'a, T> {
+    /// Its id.
     session_id: &'a str,
+    /// Its agent, as it is set up.
     agent: AgentOut<'a>,
+    /// Tools of the application; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<ToolOut<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    history: Option<HistoryOut<'a>>,
+    #[schema(required = false)]
+    tools: Vec<T>,
 }
 
-#[derive(Serialize)]
-struct AgentOut<'a> {
+/// `AgentConfig`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = aap::SessionAgent)]
+pub(crate) struct AgentOut<'a> {
+    /// Name of the agent.
     name: &'a str,
-    tools: &'a [ToolRef],
+    /// The server-side tools that are enabled.
+    tools: Vec<ToolRefOut>,
+    /// Options that were set; secrets are shown as `***`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(required = false)]
     options: BTreeMap<&'a str, &'a str>,
 }
 
-#[derive(Serialize)]
-struct HistoryOut<'a> {
+/// One or two kinds of history.
+#[derive(Serialize, ToSchema)]
+#[schema(as = aap::History)]
+pub(crate) struct HistoryOut<'a> {
+    /// What the model is given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     compacted: Option<Vec<MessageOut<'a>>>,
+    /// All that was said.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     full: Option<Vec<MessageOut<'a>>>,
 }
 
-impl<'a> SessionOut<'a> {
-    /// The session with the wanted history; secrets are not shown.
-    pub(crate) fn new(
-        session: &'a SessionRecord,
-        enabled: &'a [ToolRef],
-        history: &'a History,
-        wanted: Wanted,
-    ) -> Self {
+impl<'a, T: From<&'a ToolSpec>> SessionOut<'a, T> {
+    /// The session; secrets are not shown.
+    pub(crate) fn new(session: &'a SessionRecord, enabled: Vec<ToolRef>) -> Self {
         let config = &session.config;
         let shown = |value: &'a OptionValue| match value {
             OptionValue::Plain(value) => value.as_str(),
             OptionValue::Sealed(_) => REDACTED,
         };
         let options = config.options.iter().map(|(name, value)| (name.as_str(), shown(value))).collect();
-        let messages = |messages: &'a [Message]| messages.iter().map(MessageOut::from).collect::<Vec<_>>();
+        let tools = enabled.into_iter().map(ToolRefOut::from).collect();
         Self {
             session_id: session.id.as_str(),
-            agent: AgentOut { name: &config.agent, tools: enabled, options },
-            tools: config.client_tools.iter().map(ToolOut::from).collect(),
-            history: wanted.any().then(|| HistoryOut {
-                compacted: wanted.compacted.then(|| messages(&history.compacted)),
-                full: wanted.full.then(|| messages(&history.full)),
-            }),
+            agent: AgentOut { name: &config.agent, tools, options },
+            tools: config.client_tools.iter().map(T::from).collect(),
         }
+    }
+}
+
+impl<'a> HistoryOut<'a> {
+    /// The wanted kinds.
+    pub(crate) fn new(history: &'a History, wanted: Wanted) -> Self {
+        let messages = |messages: &'a [Message]| messages.iter().map(MessageOut::from).collect::<Vec<_>>();
+        Self {
+            compacted: wanted.compacted.then(|| messages(&history.compacted)),
+            full: wanted.full.then(|| messages(&history.full)),
+        }
+    }
+}
+
+impl Aap {
+    /// A session of the caller.
+    pub(crate) async fn record(
+        &self,
+        caller: &Caller,
+        path: Result<Path<String>, PathRejection>,
+    ) -> Result<SessionRecord, ApiError> {
+        let session = session_id(path)?;
+        let record = self.engine.session(&caller.tenant, &session).await?;
+        record.ok_or_else(|| ApiError::no_session(session.as_str()))
+    }
+
+    /// The agent of a session, which outlives its agent's configuration.
+    pub(crate) async fn agent(&self, caller: &Caller, config: &SessionConfig) -> Option<Arc<Agent>> {
+        self.engine.agent_of_session(&caller.tenant, config).await.ok()
+    }
+
+    /// The exposed tools that a session has enabled.
+    pub(crate) fn enabled(&self, agent: Option<&Agent>, config: &SessionConfig) -> Vec<ToolRef> {
+        agent.map_or_else(|| config.tools.clone(), |agent| agent.enabled(config, self.engine.tools()))
+    }
+
+    /// Deletes a session; a turn that runs is cancelled.
+    pub(crate) async fn delete(
+        &self,
+        version: Version,
+        path: Result<Path<String>, PathRejection>,
+        headers: &HeaderMap,
+    ) -> Result<StatusCode, ApiError> {
+        let caller = self.caller(headers, Scope::Chat)?;
+        let session = session_id(path)?;
+        let key = submission_key(headers, &version.deletion(&session), b"")?;
+        let deleted = self.engine.delete(&caller.tenant, &session, key).await;
+        deleted.map_err(|error| ApiError::delete(error, &session))?;
+        Ok(StatusCode::NO_CONTENT)
     }
 }

@@ -88,6 +88,9 @@ pub struct Overlay {
     /// How freely the model chooses its words, in thousandths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<u32>,
+    /// Cap on one answer, in tokens; the agent's own if that is lower.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
 }
 
 /// An option that an agent declares.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Answer, ArtifactDelta, ArtifactRef, ArtifactStarted, CallId, CallRoute, Content, EffectClass, EffectId, FormId,
-    FormOpened, Json, Message, Timestamp, ToolUse, Wait,
+    FormOpened, Json, KeyId, Message, Timestamp, ToolUse, Wait,
 };
 
 /// One entry of a turn's log. `segment.rs` gives each kind its stored number.
@@ -175,6 +175,9 @@ pub struct TurnStarted {
     /// What the turns of the session had used before.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     pub used_before: Usage,
+    /// The key that it was submitted with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<KeyId>,
 }
 
 /// See [`Event::StepFinished`].
@@ -339,4 +342,16 @@ pub enum CancelReason {
     Superseded,
     /// Its session was deleted.
     SessionDeleted,
+}
+
+impl CancelReason {
+    /// The reason as it is written everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UserStop => "user_stop",
+            Self::Timeout => "timeout",
+            Self::Superseded => "superseded",
+            Self::SessionDeleted => "session_deleted",
+        }
+    }
 }

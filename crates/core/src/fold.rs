@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, ArtifactRef, CallId, CallRoute, Compaction, Content, EffectClass, EffectId, Event, Finish, FormOpened,
-    Message, Outcome, Timestamp, ToolUse, TurnEnded, Usage, Wait,
+    KeyId, Message, Outcome, Timestamp, ToolUse, TurnEnded, Usage, Wait,
 };
 
 /// The state of one turn, as its log tells it. The engine runs on this, recovery rebuilds it, tests compare it.
@@ -14,6 +14,8 @@ pub struct TurnState {
     pub head: u64,
     /// Where the turn stands.
     pub phase: Phase,
+    /// The key that the turn was submitted with.
+    pub by: Option<KeyId>,
     /// Seq of the event that began the current leg.
     pub leg_start: u64,
     /// Model calls begun, restarts not counted.
@@ -107,6 +109,7 @@ impl TurnState {
         match event {
             Event::TurnStarted(started) => {
                 self.settled.extend_from_slice(&started.input);
+                self.by.clone_from(&started.by);
                 self.phase = Phase::Running;
                 self.leg_start = seq;
             }

@@ -115,6 +115,11 @@ id!(
     "tenant_"
 );
 id!(
+    /// A key by which callers are known. Not the secret itself.
+    KeyId,
+    "key_"
+);
+id!(
     /// Names one effect of one tool call, the same on every attempt, so that the tool can recognise a repetition.
     EffectId,
     "eff_"

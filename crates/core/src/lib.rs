@@ -16,6 +16,7 @@ mod id;
 mod json;
 mod message;
 mod plan;
+mod quota;
 mod said;
 mod segment;
 mod standing;
@@ -31,11 +32,14 @@ pub use event::{
 };
 pub use fold::{CallState, Phase, StepState, Timer, TurnState};
 pub use form::{FormKind, FormOpened};
-pub use id::{ArtifactId, CallId, CommandId, DocumentId, EffectId, FormId, IdError, SessionId, TenantId, TurnId};
+pub use id::{
+    ArtifactId, CallId, CommandId, DocumentId, EffectId, FormId, IdError, KeyId, SessionId, TenantId, TurnId,
+};
 pub use json::Json;
 pub use message::{Block, Content, Message, Role};
 pub use plan::{Next, Resolution, next};
+pub use quota::Quota;
 pub use said::{MessagePlace, MessageRef, MessageRefError, Said};
 pub use segment::{ArtifactPiece, CorruptSegment, Kind, Place, RawEvent, Segment, SegmentBuilder};
 pub use standing::Standing;
-pub use time::Timestamp;
+pub use time::{Day, Timestamp};

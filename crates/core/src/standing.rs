@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{CorruptSegment, Event, Kind, RawEvent, Timestamp, Usage};
+use crate::{Answer, CallId, CallRoute, CorruptSegment, Event, Kind, RawEvent, Timestamp, Usage};
 
 /// Where a turn stands after some of its events: the little that views need, cheap to keep up with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,18 @@ pub struct Standing {
     pub step: u32,
     /// When that step began.
     pub step_at: Timestamp,
+    /// The agent that runs it.
+    pub agent: Arc<str>,
+    /// Seq of the event with which the application last answered calls of the turn; zero if it has not.
+    pub answered_at: u64,
+    /// What the turn had used when it last did.
+    pub used_before_answer: Usage,
+    /// The calls of the current step that the application is to run.
+    pub client_calls: Vec<CallId>,
+    /// Whether text was said since the application last answered, before the current attempt at a step.
+    pub spoken: bool,
+    /// How many pieces of text the current attempt at a step has given.
+    pub pieces: u32,
 }
 
 impl Standing {
@@ -29,28 +41,40 @@ impl Standing {
         used
     }
 
+    /// What the turn has used since the application last answered.
+    pub fn used_since_answer(&self) -> Usage {
+        let (used, before) = (self.used, self.used_before_answer);
+        Usage { input: used.input.saturating_sub(before.input), output: used.output.saturating_sub(before.output) }
+    }
+
     /// Takes the next event into account. Deltas, which are most of all, cost nothing.
     pub fn apply(&mut self, raw: &RawEvent<'_>) -> Result<(), CorruptSegment> {
         match raw.kind {
+            Kind::TEXT_DELTA => self.pieces = self.pieces.saturating_add(1),
             Kind::TURN_STARTED
             | Kind::STEP_STARTED
             | Kind::STEP_FINISHED
             | Kind::STEP_RESTARTED
+            | Kind::TOOL_CALLED
+            | Kind::RESUMED
             | Kind::HISTORY_COMPACTED
-            | Kind::TURN_ENDED => self.take(raw.at, &raw.decode()?),
+            | Kind::TURN_ENDED => self.take(raw, &raw.decode()?),
             _ => {}
         }
         Ok(())
     }
 
-    fn take(&mut self, at: Timestamp, event: &Event) {
+    fn take(&mut self, raw: &RawEvent<'_>, event: &Event) {
+        let at = raw.at;
         match event {
             Event::TurnStarted(started) => {
                 self.request = started.request.as_deref().map(Arc::from);
                 self.used_before = started.used_before;
                 self.started_at = at;
+                self.agent = started.agent.as_str().into();
             }
             Event::StepStarted { step, .. } => {
+                self.begin_attempt();
                 self.step = *step;
                 self.step_at = at;
             }
@@ -58,12 +82,37 @@ impl Standing {
                 self.used += finished.usage;
                 if finished.step > 0 {
                     (self.step, self.step_at) = (finished.step, at);
+                    self.end_text();
+                }
+                // It stands for its deltas.
+                if finished.deltas_dropped && !finished.content.text().is_empty() {
+                    self.pieces = self.pieces.saturating_add(1);
                 }
             }
-            Event::StepRestarted { usage, .. } => self.used += *usage,
+            Event::StepRestarted { usage, .. } => {
+                self.used += *usage;
+                self.begin_attempt();
+            }
+            Event::ToolCalled { call, route: CallRoute::Client } => self.client_calls.push(call.id.clone()),
+            Event::Resumed { answers } if answers.iter().any(|answer| matches!(answer, Answer::Result { .. })) => {
+                self.answered_at = raw.seq;
+                self.used_before_answer = self.used;
+                self.client_calls.clear();
+                (self.spoken, self.pieces) = (false, 0);
+            }
             Event::HistoryCompacted(compaction) => self.used += compaction.usage,
             Event::TurnEnded(ended) => self.used = ended.usage,
             _ => {}
         }
+    }
+
+    fn begin_attempt(&mut self) {
+        self.end_text();
+        self.client_calls.clear();
+    }
+
+    fn end_text(&mut self) {
+        self.spoken |= self.pieces > 0;
+        self.pieces = 0;
     }
 }

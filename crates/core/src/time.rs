@@ -19,4 +19,27 @@ impl Timestamp {
     pub fn millis(self) -> i64 {
         self.0
     }
+
+    /// The day that it falls on, UTC.
+    pub fn day(self) -> Day {
+        Day(i32::try_from(self.0.div_euclid(Day::MILLIS)).unwrap_or(if self.0 < 0 { i32::MIN } else { i32::MAX }))
+    }
+}
+
+/// A day, UTC: how many have passed since 1970 began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(pub i32);
+
+impl Day {
+    const MILLIS: i64 = 24 * 60 * 60 * 1000;
+
+    /// Its first moment.
+    pub fn begins(self) -> Timestamp {
+        Timestamp(i64::from(self.0) * Self::MILLIS)
+    }
+
+    /// The day after it.
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
 }

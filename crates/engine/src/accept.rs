@@ -8,11 +8,10 @@ use everturn_core::{
     submission::{self, Submission},
 };
 use everturn_store::{BeginTurn, Command, ResumeTurn, SessionRecord, Start, Supersede, TurnRecord, TurnStatus, Write};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    Agent, Engine, Started, SubmissionKey, Submit, SubmitError, forms, ownership::Owned, prior::Prior,
-    repetition::command_key, turn,
+    Agent, Engine, Started, SubmissionKey, Submit, SubmitError, account::Slot, forms, notices::Noticed,
+    ownership::Owned, prior::Prior, repetition::command_key, spending, turn,
 };
 
 /// The session that a submission goes to, with its settings from now on.
@@ -52,17 +51,18 @@ impl Engine {
         submit: &Submit,
         place: Place,
         begin: Begin,
-        slot: &mut Option<OwnedSemaphorePermit>,
+        slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         let Place { session, agent, config } = place;
         let Begin { expected_version, used_before, supersedes, prior, input } = begin;
         let tenant = submit.tenant.clone();
         let at = Timestamp::now();
         let opens_session = expected_version.is_none();
-        let (supersedes, writes) = match supersedes {
+        let (supersedes, mut writes) = match supersedes {
             Some(Superseded { end, writes }) => (Some(end), writes),
             None => (None, Vec::new()),
         };
+        writes.push(spending::turn_begun(&agent, submit.account.key.clone(), at));
         let ended = supersedes.as_ref().map(|end| (end.turn.clone(), end.segment.clone()));
         let started = Event::TurnStarted(TurnStarted {
             agent: agent.name.clone(),
@@ -71,6 +71,7 @@ impl Engine {
             begins_history: submit.begins_history,
             request: submit.request.clone(),
             used_before,
+            by: submit.account.key.clone(),
         });
         let mut state = TurnState::default();
         state.apply(1, &started);
@@ -87,6 +88,7 @@ impl Engine {
             segment: segment.clone(),
             messages: input,
             begins_history: submit.begins_history,
+            by: submit.account.key.clone(),
             writes,
             key: command_key(submit.key.as_ref(), &session, &turn, 1),
             at,
@@ -131,6 +133,7 @@ impl Engine {
             segment: SegmentBuilder::new(1).take(),
             messages: input.clone(),
             begins_history: submit.begins_history,
+            by: submit.account.key.clone(),
             writes: Vec::new(),
             key: command_key(submit.key.as_ref(), &session, &turn, 0),
             at: Timestamp::now(),
@@ -144,20 +147,28 @@ impl Engine {
     }
 
     /// The end of a waiting turn whose place a new message takes.
-    pub(crate) async fn supersede(&self, turn: &TurnRecord) -> Result<Superseded, SubmitError> {
+    pub(crate) async fn supersede(
+        &self,
+        place: &Place,
+        tenant: &TenantId,
+        turn: &TurnRecord,
+    ) -> Result<Superseded, SubmitError> {
         let mut state = self.fold(&turn.id).await?;
-        let writes = forms::cancelled(&state);
+        let mut writes = forms::cancelled(&state);
         let events = submission::supersede(&state);
         let segment = segment(state.head + 1, Timestamp::now(), &events);
         for (seq, event) in (state.head + 1..).zip(&events) {
             state.apply(seq, event);
         }
+        let noticed = Noticed { tenant, session: &place.session, turn: &turn.id };
+        writes.extend(self.0.notices.of_rest(noticed, &state));
         let rest = turn::rest(&state);
         Ok(Superseded { end: Supersede { turn: turn.id.clone(), segment, rest }, writes })
     }
 
     /// Shows the end of a turn that rested to those who read it.
     pub(crate) fn show_end(&self, turn: &TurnId, segment: Segment) {
+        self.0.notices.tell();
         if let Some(tail) = self.0.live.unpark(turn) {
             tail.publish(segment);
             tail.close();
@@ -170,7 +181,7 @@ impl Engine {
         place: Place,
         resume: Resume,
         key: Option<&SubmissionKey>,
-        slot: &mut Option<OwnedSemaphorePermit>,
+        slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         let Resume { expected_version, turn, prior, answers } = resume;
         let state = self.fold(&turn).await?;
@@ -189,7 +200,7 @@ impl Engine {
         place: Place,
         taken: Taken,
         key: Option<&SubmissionKey>,
-        slot: &mut Option<OwnedSemaphorePermit>,
+        slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         let Place { session, agent, config } = place;
         let Taken { expected_version, turn, prior, mut state, event, writes } = taken;

@@ -237,6 +237,7 @@ pub(crate) fn told(messages: Vec<Message>, at: Timestamp, begins_history: bool, 
         begins_history,
         request: None,
         used_before: Usage::default(),
+        by: None,
     };
     let (outcome, usage) = (Outcome::Completed, Usage::default());
     let response = response.unwrap_or_default();

@@ -15,7 +15,8 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Agents, DeleteError, Flow, Metrics, Models, OpenError, Settings, Started, SubmissionKey,
+    Agents, DeleteError, Flow, Metrics, Models, Notices, OpenError, Settings, Started, SubmissionKey,
+    account::RunningTurns,
     committer::{CommitError, Committer},
     follower::Follower,
     live::{Interrupt, LiveTurns},
@@ -58,6 +59,8 @@ pub struct Parts {
     pub tools: Arc<ToolSet>,
     /// Limits and times.
     pub settings: Settings,
+    /// What is told to others outside, and whose turns it is about.
+    pub notices: Notices,
     /// Where to count.
     pub metrics: Metrics,
 }
@@ -79,6 +82,8 @@ pub(crate) struct Shared {
     pub(crate) questions: Arc<Questions>,
     pub(crate) watchers: Watchers,
     pub(crate) slots: Arc<Semaphore>,
+    pub(crate) running: Arc<RunningTurns>,
+    pub(crate) notices: Notices,
     pub(crate) queued: AtomicUsize,
     pub(crate) drain: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -102,7 +107,7 @@ pub struct History {
 impl Engine {
     /// Starts, and goes on with every turn that was left unfinished.
     pub async fn start(parts: Parts) -> Result<Self, StoreError> {
-        let Parts { store, secrets, agents, models, tools, settings, metrics } = parts;
+        let Parts { store, secrets, agents, models, tools, settings, notices, metrics } = parts;
         let node = NodeId(TurnId::mint().as_str().replace("turn_", "node_"));
         let committer = Committer::start(Arc::clone(&store), metrics.clone());
         let slots = Arc::new(Semaphore::new(settings.concurrent_turns));
@@ -125,6 +130,8 @@ impl Engine {
             questions: Arc::default(),
             watchers: Watchers::default(),
             slots,
+            running: Arc::default(),
+            notices,
             queued,
             drain,
             tasks,

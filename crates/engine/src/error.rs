@@ -3,7 +3,7 @@
 use everturn_core::{FormId, SessionId, submission};
 use everturn_store::{Refusal, StoreError};
 
-use crate::{Cursor, committer::CommitError, reader::ReadError, session_update::UpdateError};
+use crate::{Cursor, QuotaExceeded, committer::CommitError, reader::ReadError, session_update::UpdateError};
 
 /// Why a submission was not accepted. Nothing has changed then, with one exception: a store that failed while it had the
 /// command may have kept it all the same; the turn then runs, and the session shows it.
@@ -93,6 +93,9 @@ pub enum SubmitError {
         /// How many may run.
         limit: usize,
     },
+    /// A quota of the key or the tenant is used up.
+    #[error(transparent)]
+    Quota(#[from] QuotaExceeded),
     /// The server shuts down.
     #[error("the server is shutting down; try again in a moment")]
     ShuttingDown,

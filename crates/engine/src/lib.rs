@@ -5,6 +5,7 @@
 //! disconnect ends a turn.
 
 mod accept;
+mod account;
 mod agent;
 mod artifacts;
 mod committer;
@@ -24,6 +25,7 @@ mod live;
 mod metrics;
 mod missing_agent;
 mod notes;
+mod notices;
 mod overlay;
 mod ownership;
 mod permissions;
@@ -40,6 +42,7 @@ mod running;
 mod session_reader;
 mod session_update;
 mod settings;
+mod spending;
 mod step;
 mod stop;
 mod stream_token;
@@ -52,6 +55,7 @@ mod turn;
 mod turn_log;
 mod waker;
 
+pub use account::{Account, QuotaExceeded, Whose};
 pub use agent::{Agent, Agents, Capabilities};
 pub use artifacts::{Artifact, ArtifactVersion};
 pub use create::{ImportedTurn, NewConversation};
@@ -61,6 +65,7 @@ pub use engine::{Engine, History, Parts};
 pub use error::{CutError, DeleteError, OpenError, StopError, SubmitError};
 pub use forms::{Form, FormState};
 pub use metrics::Metrics;
+pub use notices::{NOTICE_DUE, Notice, NoticeKind, Notices};
 pub use permissions::{Permission, Verdict};
 pub use profiles::{Models, Profile, ProfileError, StoredProfile};
 pub use projection::{Cursor, CursorError, Flow, Frames, Projection, TurnView, write_cursor, write_json};

@@ -41,6 +41,8 @@ impl Engine {
         }
         dressed.max_steps = overlay.max_steps.unwrap_or(dressed.max_steps);
         dressed.temperature = overlay.temperature.or(dressed.temperature);
+        let caps = [overlay.max_output_tokens, dressed.max_output_tokens];
+        dressed.max_output_tokens = caps.into_iter().flatten().min();
         Arc::new(dressed)
     }
 
@@ -78,6 +80,9 @@ impl Engine {
         }
         if overlay.temperature.is_some_and(|temperature| temperature > MAX_TEMPERATURE) {
             return refuse("temperature", "it must be between 0 and 2".to_owned());
+        }
+        if overlay.max_output_tokens == Some(0) {
+            return refuse("max_output_tokens", "it must be at least 1".to_owned());
         }
         Ok(())
     }

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use everturn_core::{SessionConfig, SessionId, TenantId, TurnId, TurnState};
 use everturn_store::{ClaimedTurn, StoreError};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     Agent, Engine, ReadError, Started,
+    account::Slot,
     document_context::Documents,
     live::LiveTurn,
     metrics::LiveGuard,
@@ -36,13 +36,7 @@ pub(crate) struct Owned {
 
 impl Engine {
     /// Starts the task that works on a turn.
-    pub(crate) fn run(
-        &self,
-        owned: Owned,
-        prior: Prior,
-        mut enlisted: Enlisted,
-        slot: Option<OwnedSemaphorePermit>,
-    ) -> Started {
+    pub(crate) fn run(&self, owned: Owned, prior: Prior, mut enlisted: Enlisted, slot: Option<Slot>) -> Started {
         let Owned { tenant, session, agent, config, turn: id, epoch, state } = owned;
         let live = Arc::clone(&enlisted.live);
         let started = Started {
@@ -124,8 +118,8 @@ impl Engine {
     }
 
     pub(crate) async fn recover(&self, claimed: ClaimedTurn, live: Enlisted) {
-        let slot = tokio::select! {
-            slot = Arc::clone(&self.0.slots).acquire_owned() => slot.ok(),
+        let permit = tokio::select! {
+            permit = Arc::clone(&self.0.slots).acquire_owned() => permit.ok(),
             // It is to be ended, which needs no slot.
             _ = live.live.interrupted() => None,
         };
@@ -133,7 +127,8 @@ impl Engine {
             match Box::pin(self.load(&claimed)).await {
                 Ok(None) => return,
                 Ok(Some((owned, prior))) => {
-                    self.run(owned, prior, live, slot);
+                    let place = self.0.running.enter_anyway(&owned.tenant, owned.state.by.clone());
+                    self.run(owned, prior, live, Some(Slot { _permit: permit, _place: place }));
                     return;
                 }
                 Err(ReadError::Store(error)) if error.is_retryable() => {

@@ -1,12 +1,12 @@
 //! Standing words on tools: what a tenant's people have allowed or denied for good.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use everturn_core::{CallId, Event, FormId, Json, SessionId, TenantId, Timestamp};
 use everturn_store::{Record, RecordFilter, RecordKind, RecordRow, StoreError, Write};
 
 use crate::{
-    Engine, Reply, Started, SubmissionKey, Submit, SubmitError,
+    Account, Engine, Reply, Started, SubmissionKey, Submit, SubmitError,
     turn::{Stopped, Turn},
 };
 
@@ -78,6 +78,7 @@ impl Engine {
     pub async fn decide(
         &self,
         tenant: &TenantId,
+        account: &Arc<Account>,
         session: &SessionId,
         call: &CallId,
         verdict: Verdict,
@@ -97,7 +98,8 @@ impl Engine {
         }
         let value = Json::of(&value).unwrap_or_else(|_| Json::empty_object());
         let reply = Reply { form: Some(form), value };
-        let started = self.submit(Submit::reply(tenant.clone(), session.clone(), reply, key)).await?;
+        let started =
+            self.submit(Submit::reply(tenant.clone(), Arc::clone(account), session.clone(), reply, key)).await?;
         // Only after it was taken: of two who disagree, the word of the one who was too late does not stand.
         if let Some(tool) = &standing {
             self.remember(tenant, tool, verdict.granted).await?;

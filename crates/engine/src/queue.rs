@@ -9,14 +9,16 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{Event, SessionId, TenantId, TurnId, TurnStarted, TurnState};
+use everturn_core::{Event, SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState};
 use everturn_store::{Refusal, StoreError, TurnRecord, TurnStatus};
 use futures_util::future::BoxFuture;
 
 use crate::{
     Engine, Started, SubmitError,
     accept::{Place, Taken, is_queued},
+    account::Slot,
     prior::Prior,
+    spending,
 };
 
 /// How many sessions with a queue that nobody works on are looked for at a time.
@@ -115,26 +117,35 @@ impl Engine {
         let turns = store.turns(tenant, session).await?;
         let Some(next) = turns.iter().find(|turn| is_queued(turn)) else { return Ok(Looked::Empty) };
         let (turn, input, begins_history) = (next.id.clone(), next.messages.clone(), next.begins_history);
+        let by = next.by.clone();
         let agent = self.agent_or_stand_in(tenant, &record.config).await?;
         let agent_name = agent.name.clone();
         let used_before = record.usage;
-        let started =
-            TurnStarted { agent: agent_name, opens_session: false, input, begins_history, request: None, used_before };
+        let started = TurnStarted {
+            agent: agent_name,
+            opens_session: false,
+            input,
+            begins_history,
+            request: None,
+            used_before,
+            by: by.clone(),
+        };
         let taken = Taken {
             expected_version: record.version,
             turn,
             prior: if begins_history { Prior::default() } else { Prior::of(turns) },
             state: TurnState::default(),
             event: Event::TurnStarted(started),
-            writes: Vec::new(),
+            writes: vec![spending::turn_begun(&agent, by.clone(), Timestamp::now())],
         };
-        let mut slot = tokio::select! {
-            slot = Arc::clone(&self.0.slots).acquire_owned() => slot.ok(),
+        let permit = tokio::select! {
+            permit = Arc::clone(&self.0.slots).acquire_owned() => permit.ok(),
             // The next start goes on with the queue.
             () = self.0.drain.cancelled() => return Ok(Looked::Busy),
         };
+        let slot = Slot { _permit: permit, _place: self.0.running.enter_anyway(tenant, by) };
         let place = Place { session: session.clone(), agent, config: record.config };
-        let started = self.take_up(tenant, place, taken, None, &mut slot).await?;
+        let started = self.take_up(tenant, place, taken, None, &mut Some(slot)).await?;
         self.0.metrics.turns_started.inc();
         Ok(Looked::Started(started))
     }

@@ -230,10 +230,14 @@ impl Turn {
                 let patience = self.shared.settings.question_patience;
                 let form = opened(&call, told.questions, question, patience);
                 let record = self.form_record(&form);
+                let notice = self.shared.notices.of_question(self.noticed(), self.state.head + 1, &form.form_id);
                 told.asking.send_replace(true);
                 running.questions.insert(form.form_id.clone(), running.answer_to.clone());
                 told.open = Some(Asked { form: form.clone(), expires: Instant::now() + patience, answer });
-                self.record_all(&[Event::FormOpened(form)], record.into_iter().collect()).map(Some)
+                let writes = record.into_iter().chain(notice).collect();
+                let opened = self.record_all(&[Event::FormOpened(form)], writes);
+                self.shared.notices.tell();
+                opened.map(Some)
             }
         }
     }

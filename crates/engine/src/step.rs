@@ -92,13 +92,12 @@ impl Turn {
         self.attempts().await
     }
 
-    fn current_model(&self) -> &Arc<dyn everturn_models::Model> {
+    pub(crate) fn current_model(&self) -> &Arc<dyn everturn_models::Model> {
         &self.agent.models[self.model.min(self.agent.models.len() - 1)]
     }
 
     fn void_attempt(&mut self, reason: String, attempt: u32, usage: Usage) -> Result<(), Stopped> {
         self.shared.metrics.step_restarts.inc();
-        self.count_tokens(usage);
         self.record(Event::StepRestarted { reason, attempt, usage })?;
         Ok(())
     }
@@ -273,7 +272,6 @@ impl Turn {
             ModelFinish::Refusal => Finish::Refusal,
         };
         let content = Content::answer(thinking, signature, text, calls);
-        self.count_tokens(usage);
         self.record(Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false, step: 0 }))?;
         Ok(())
     }
@@ -294,10 +292,6 @@ impl Turn {
             return Usage::default();
         }
         Usage { input: self.estimated_context(), output }
-    }
-
-    pub(crate) fn count_tokens(&self, usage: Usage) {
-        self.shared.metrics.count_tokens(self.current_model().name(), usage);
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     committer::CommitError,
     forms,
     live::{Interrupt, LiveTurn},
+    notices::Noticed,
     turn,
 };
 
@@ -150,7 +151,7 @@ impl Engine {
         reason: CancelReason,
     ) -> Result<(), StopError> {
         let mut state = self.fold(&turn.id).await?;
-        let writes = forms::cancelled(&state);
+        let mut writes = forms::cancelled(&state);
         let queued = turn.status == TurnStatus::Queued;
         let events = if queued {
             vec![Event::TurnEnded(state.ended(Outcome::Cancelled { reason }))]
@@ -160,6 +161,8 @@ impl Engine {
         let at = Timestamp::now();
         let segment = segment(state.head + 1, at, &events);
         apply_all(&mut state, &events);
+        let noticed = Noticed { tenant, session: &session.id, turn: &turn.id };
+        writes.extend(self.0.notices.of_rest(noticed, &state));
         let mut rest = turn::rest(&state);
         if queued {
             // Its owner still sees what was not said; no model does.

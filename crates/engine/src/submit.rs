@@ -13,8 +13,9 @@ use everturn_store::{Refusal, SecretPlace, SessionRecord, TurnStatus};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use crate::{
-    Agent, Engine, SessionUpdate, SubmissionKey, SubmitError,
+    Account, Agent, Engine, SessionUpdate, SubmissionKey, SubmitError,
     accept::{Begin, Place, Resume},
+    account::Slot,
     prior::Prior,
     tail::Tail,
 };
@@ -34,6 +35,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 pub struct Submit {
     /// Who.
     pub tenant: TenantId,
+    /// On whose account.
+    pub account: Arc<Account>,
     /// To which session.
     pub target: Target,
     /// Settings to change first.
@@ -54,9 +57,16 @@ pub struct Submit {
 
 impl Submit {
     /// An answer to a form of a session.
-    pub fn reply(tenant: TenantId, session: SessionId, reply: Reply, key: Option<SubmissionKey>) -> Self {
+    pub fn reply(
+        tenant: TenantId,
+        account: Arc<Account>,
+        session: SessionId,
+        reply: Reply,
+        key: Option<SubmissionKey>,
+    ) -> Self {
         Self {
             tenant,
+            account,
             target: Target::Existing(session),
             update: SessionUpdate::default(),
             submission: Submission::Begin(Vec::new()),
@@ -187,7 +197,7 @@ impl Engine {
         submit: &Submit,
         session: SessionId,
         agent: &str,
-        slot: &mut Option<OwnedSemaphorePermit>,
+        slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         if let Some(form) = submit.reply.as_ref().and_then(|reply| reply.form.clone()) {
             return Err(SubmitError::FormClosed { form });
@@ -198,7 +208,7 @@ impl Engine {
         let config = self.updated(submit, &agent, &session, &config)?;
         submission::admit(SessionPhase::Idle, &submit.submission, submit.on_busy, |_| false)?;
         let Submission::Begin(input) = &submit.submission else { return Err(submission::Refused::Empty.into()) };
-        self.acquire(slot).await?;
+        self.acquire(submit, true, slot).await?;
         let begin = Begin {
             expected_version: None,
             used_before: Usage::default(),
@@ -213,7 +223,7 @@ impl Engine {
         &self,
         submit: &Submit,
         session: &SessionId,
-        slot: &mut Option<OwnedSemaphorePermit>,
+        slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         let store = &self.0.store;
         let record = store.session(&submit.tenant, session).await?.ok_or(SubmitError::NotFound)?;
@@ -252,7 +262,10 @@ impl Engine {
         let admission = submission::admit(phase, &submission, submit.on_busy, answered)?;
         let (expected_version, used_before) = (record.version, record.usage);
         let open = match admission {
-            Admission::Queue => return self.queue_turn(submit, place, &record).await,
+            Admission::Queue => {
+                self.check_tokens(&submit.tenant, &submit.account).await?;
+                return self.queue_turn(submit, place, &record).await;
+            }
             Admission::Interrupt => return self.interrupt_first(&submit.tenant, &record).await,
             Admission::Supersede if record.queued > 0 => match submit.on_busy {
                 OnBusy::Interrupt => return self.interrupt_first(&submit.tenant, &record).await,
@@ -261,12 +274,12 @@ impl Engine {
             Admission::Begin => None,
             Admission::Supersede | Admission::Resume => record.last_turn.map(|turn| turn.id),
         };
-        self.acquire(slot).await?;
+        self.acquire(submit, matches!(submission, Submission::Begin(_)), slot).await?;
         let open = open.and_then(|id| turns.iter().position(|turn| turn.id == id)).map(|at| turns.remove(at));
         match (submission, open) {
             (Submission::Begin(input), open) => {
                 let supersedes = match &open {
-                    Some(turn) => Some(self.supersede(turn).await?),
+                    Some(turn) => Some(self.supersede(&place, &submit.tenant, turn).await?),
                     None => None,
                 };
                 if let (Some(mut turn), Some(supersedes)) = (open, &supersedes) {
@@ -328,18 +341,26 @@ impl Engine {
         Ok(submit.update.apply(agent, &self.0.tools, config, seal)?)
     }
 
-    /// Waits for a free slot, within bounds.
-    async fn acquire(&self, slot: &mut Option<OwnedSemaphorePermit>) -> Result<(), SubmitError> {
-        let shared = &self.0;
-        if shared.draining() {
+    /// A slot to run in: what the quotas allow at once, then a free one, for which it waits within bounds.
+    async fn acquire(&self, submit: &Submit, begins: bool, slot: &mut Option<Slot>) -> Result<(), SubmitError> {
+        if self.0.draining() {
             return Err(SubmitError::ShuttingDown);
         }
-        if slot.is_some() {
-            return Ok(());
+        if slot.is_none() {
+            if begins {
+                self.check_tokens(&submit.tenant, &submit.account).await?;
+            }
+            let place = self.place(&submit.tenant, &submit.account)?;
+            let permit = Some(self.free_slot().await?);
+            *slot = Some(Slot { _permit: permit, _place: place });
         }
+        Ok(())
+    }
+
+    async fn free_slot(&self) -> Result<OwnedSemaphorePermit, SubmitError> {
+        let shared = &self.0;
         if let Ok(permit) = Arc::clone(&shared.slots).try_acquire_owned() {
-            *slot = Some(permit);
-            return Ok(());
+            return Ok(permit);
         }
         let overloaded = SubmitError::Overloaded { limit: shared.settings.concurrent_turns };
         if shared.queued.fetch_add(1, Ordering::Relaxed) >= shared.settings.queued_turns {
@@ -354,9 +375,8 @@ impl Engine {
         };
         shared.queued.fetch_sub(1, Ordering::Relaxed);
         shared.metrics.turns_queued.dec();
-        *slot = permit;
-        match slot {
-            Some(_) => Ok(()),
+        match permit {
+            Some(permit) => Ok(permit),
             None if shared.draining() => Err(SubmitError::ShuttingDown),
             None => Err(overloaded),
         }

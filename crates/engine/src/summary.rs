@@ -31,14 +31,13 @@ impl Span {
 }
 
 impl Turn {
-    /// Has the model summarise a part of history, again while it fails for the moment. Also gives what all attempts
-    /// used.
-    pub(crate) async fn summarise(&self, span: Span) -> Result<(String, Usage), ModelError> {
+    /// Has the model summarise a part of history, again while it fails for the moment. Adds what all attempts used.
+    pub(crate) async fn summarise(&self, span: Span, used: &mut Usage) -> Result<String, ModelError> {
         let settings = &self.shared.settings;
-        let (mut attempt, mut used) = (0, Usage::default());
+        let mut attempt = 0;
         loop {
-            let error = match Box::pin(self.attempt_summary(span, &mut used)).await {
-                Ok(summary) => return Ok((summary, used)),
+            let error = match Box::pin(self.attempt_summary(span, used)).await {
+                Ok(summary) => return Ok(summary),
                 Err(error) => error,
             };
             let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempt));

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{Message, Role, SessionId, TenantId};
+use everturn_core::{KeyId, Message, Role, SessionId, TenantId};
 use everturn_models::{ModelEvent, ModelRequest};
 use everturn_store::{StoreError, Write};
 use futures_util::StreamExt as _;
@@ -60,11 +60,12 @@ impl Engine {
         }
         // The first one: others may wait in the queue by now.
         let turns = self.0.store.turns_below(tenant, session, Some(2), 1).await?;
+        let by = turns.first().and_then(|turn| turn.by.clone());
         let messages: Vec<_> = turns.into_iter().flat_map(|turn| turn.messages).collect();
         let said = |role| messages.iter().filter(move |m| m.role() == role).map(text_of).find(|text| !text.is_empty());
         let Some(question) = said(Role::User) else { return Ok(()) };
         let answer = said(Role::Assistant).unwrap_or_default();
-        let asked = if agent.titles { self.ask_for_title(agent, &question, &answer).await } else { None };
+        let asked = if agent.titles { self.ask_for_title(tenant, agent, by, &question, &answer).await } else { None };
         let title = asked.unwrap_or_else(|| first_words(&question));
         // Somebody may have named it while the model was thinking, and knows better.
         match self.0.store.session(tenant, session).await? {
@@ -91,7 +92,14 @@ impl Naming {
 
 impl Engine {
     /// Asks the agent's model. `None` if it gives nothing that can be a title.
-    async fn ask_for_title(&self, agent: &Agent, question: &str, answer: &str) -> Option<String> {
+    async fn ask_for_title(
+        &self,
+        tenant: &TenantId,
+        agent: &Agent,
+        by: Option<KeyId>,
+        question: &str,
+        answer: &str,
+    ) -> Option<String> {
         let shown = |text: &str| text[..text.floor_char_boundary(SHOWN_BYTES)].to_owned();
         let mut exchange = vec![Message::user(shown(question))];
         if !answer.is_empty() {
@@ -112,15 +120,15 @@ impl Engine {
                 match event {
                     ModelEvent::Text(piece) if text.len() < SHOWN_BYTES => text.push_str(&piece),
                     ModelEvent::Finished { usage, .. } => {
-                        self.0.metrics.count_tokens(model.name(), usage.unwrap_or_default());
-                        return Some(text);
+                        return Some((text, usage.unwrap_or_default()));
                     }
                     _ => {}
                 }
             }
             None
         };
-        let text = tokio::time::timeout(PATIENCE, call).await.ok()??;
+        let (text, usage) = tokio::time::timeout(PATIENCE, call).await.ok()??;
+        self.spend(tenant, &agent.name, model.name(), by, usage).await;
         clean(&text)
     }
 }

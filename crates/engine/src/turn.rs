@@ -20,6 +20,7 @@ use crate::{
     forms,
     live::{Interrupt, LiveTurn},
     metrics::Label,
+    notices::Noticed,
     permissions::Permissions,
     prior::Prior,
     turn_log::{Pushed, TurnLog},
@@ -146,13 +147,15 @@ impl Turn {
 
     /// Appends an event.
     pub(crate) fn record(&mut self, event: Event) -> Result<Pushed, Stopped> {
-        let pushed = self.log.push(std::slice::from_ref(&event), Vec::new(), None)?;
+        let writes = self.spending(std::slice::from_ref(&event));
+        let pushed = self.log.push(std::slice::from_ref(&event), writes, None)?;
         self.state.apply(pushed.seq, &event);
         Ok(pushed)
     }
 
     /// Appends events together with what changes beside the log.
-    pub(crate) fn record_all(&mut self, events: &[Event], writes: Vec<Write>) -> Result<Pushed, Stopped> {
+    pub(crate) fn record_all(&mut self, events: &[Event], mut writes: Vec<Write>) -> Result<Pushed, Stopped> {
+        writes.extend(self.spending(events));
         let pushed = self.log.push(events, writes, None)?;
         for (seq, event) in (self.state.head + 1..).zip(events) {
             self.state.apply(seq, event);
@@ -182,11 +185,14 @@ impl Turn {
     }
 
     /// Appends the events that bring the turn to rest, and waits until they are durable.
-    async fn rest(&mut self, events: Vec<Event>, writes: Vec<Write>) -> Result<(), Stopped> {
+    async fn rest(&mut self, events: Vec<Event>, mut writes: Vec<Write>) -> Result<(), Stopped> {
+        writes.extend(self.spending(&events));
         for (seq, event) in (self.state.head + 1..).zip(&events) {
             self.state.apply(seq, event);
         }
         let rest = rest(&self.state);
+        let notice = self.shared.notices.of_rest(self.noticed(), &self.state);
+        writes.extend(notice);
         self.log.push(&events, writes, Some(rest))?;
         self.rested().await
     }
@@ -194,11 +200,17 @@ impl Turn {
     /// Waits until the turn's rest is durable.
     async fn rested(&self) -> Result<(), Stopped> {
         self.log.durable(self.state.head).await?;
+        self.shared.notices.tell();
         if let Phase::Ended(ended) = &self.state.phase {
             let kind = outcome_label(&ended.outcome).to_owned();
             self.shared.metrics.turns_ended.get_or_create(&Label { kind }).inc();
         }
         Ok(())
+    }
+
+    /// The turn, as notices name it.
+    pub(crate) fn noticed(&self) -> Noticed<'_> {
+        Noticed { tenant: &self.tenant, session: &self.session, turn: self.log.turn() }
     }
 
     /// Ends a turn that no step runs in.
@@ -212,7 +224,6 @@ impl Turn {
         let mut events = Vec::new();
         let writes = forms::cancelled(&state);
         if let Some(step) = &state.step {
-            self.count_tokens(usage);
             let content = step.content();
             let finished = StepFinished { content, finish: Finish::Aborted, usage, deltas_dropped: false, step: 0 };
             events.push(Event::StepFinished(finished));

@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use crate::{
     Engine, SubmitError,
     accept::{Place, Resume},
+    account::Slot,
 };
 
 /// How many due turns are looked for at a time.
@@ -104,10 +105,12 @@ impl Engine {
 
     async fn wake(&self, due: &DueTurn) -> Result<(), SubmitError> {
         let DueTurn { tenant, session, turn, .. } = due;
-        let mut slot = tokio::select! {
-            slot = Arc::clone(&self.0.slots).acquire_owned() => slot.ok(),
+        let permit = tokio::select! {
+            permit = Arc::clone(&self.0.slots).acquire_owned() => permit.ok(),
             () = self.0.drain.cancelled() => return Ok(()),
         };
+        let by = self.0.store.turn(tenant, session, turn).await?.and_then(|turn| turn.by);
+        let mut slot = Some(Slot { _permit: permit, _place: self.0.running.enter_anyway(tenant, by) });
         for _ in 0..MAX_CONFLICTS {
             let Some(record) = self.0.store.session(tenant, session).await? else { return Ok(()) };
             let wait = match record.last_turn.filter(|last| last.id == *turn).map(|last| last.status) {

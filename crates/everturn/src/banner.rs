@@ -2,34 +2,43 @@
 
 use std::{fmt::Write as _, net::SocketAddr};
 
+use everturn_http::Keys;
+
 use crate::config::{Config, Durability};
 
 /// The text. The commands in it work as they stand.
-pub(crate) fn text(config: &Config, address: SocketAddr) -> String {
+pub(crate) fn text(config: &Config, keys: &Keys, address: SocketAddr) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
-    let _ = write(&mut text, config, address);
+    let _ = write(&mut text, config, keys, address);
     text
 }
 
-fn write(out: &mut String, config: &Config, address: SocketAddr) -> std::fmt::Result {
-    let url = format!("http://{address}");
+fn write(out: &mut String, config: &Config, keys: &Keys, address: SocketAddr) -> std::fmt::Result {
+    let url = format!("{}://{address}", if config.tls.is_some() { "https" } else { "http" });
     let durability = match config.durability {
         Durability::Fsync => "survives a crash of the machine",
         Durability::Process => "survives a crash of the server, not of the machine",
     };
     writeln!(out, "everturn {} is listening on {url}\n", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "  data    {} ({durability})", config.store)?;
-    let access = if config.keys.is_empty() {
-        "open to everybody on this machine, web pages in its browsers included; [[keys]] close it".to_owned()
-    } else {
-        format!("{} keys; callers send Authorization: Bearer <key>", config.keys.len())
+    let access = match (keys.is_open(), keys.count()) {
+        (true, _) => {
+            "open to everybody on this machine, web pages in its browsers included; `everturn keys create` closes it"
+                .to_owned()
+        }
+        (false, 0) => "closed, and no key is valid; make one with `everturn keys create`".to_owned(),
+        (false, 1) => "1 key; callers send Authorization: Bearer <key>".to_owned(),
+        (false, count) => format!("{count} keys; callers send Authorization: Bearer <key>"),
     };
     writeln!(out, "  access  {access}")?;
+    if let Some(tls) = &config.tls {
+        writeln!(out, "  tls     {}; call this server by a name that is in it", tls.cert.display())?;
+    }
     let agents: Vec<_> = config.agents.iter().map(|agent| agent.name.as_str()).collect();
     writeln!(out, "  agents  {}\n", agents.join(", "))?;
     let Some(agent) = config.agents.first() else { return Ok(()) };
-    let key = if config.keys.is_empty() { "" } else { " -H \"Authorization: Bearer $EVERTURN_KEY\"" };
+    let key = if keys.is_open() { "" } else { " -H \"Authorization: Bearer $EVERTURN_KEY\"" };
     let json = "-H 'Content-Type: application/json'";
     writeln!(out, "What it offers:\n")?;
     writeln!(out, "  curl {url}/meta\n")?;

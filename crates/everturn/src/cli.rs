@@ -3,9 +3,11 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use everturn_http::Quotas;
 
 use crate::{
     config::{self, Config, Environment, LoadError, Overrides, Source},
+    keys::{self, KeysCommand, Reach},
     mcp::McpCommand,
     serve,
     telemetry::{self, LogFormat},
@@ -37,6 +39,11 @@ enum Command {
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
+    },
+    /// Make, list and revoke the keys that callers show
+    Keys {
+        #[command(subcommand)]
+        command: KeysCommand,
     },
     /// Look at MCP servers
     Mcp {
@@ -72,6 +79,12 @@ struct ServeArgs {
     #[arg(long, value_name = "WORD", env = "EVERTURN_DURABILITY", hide_env_values = true)]
     #[arg(value_parser = ["fsync", "process"], hide_possible_values = true)]
     durability: Option<String>,
+    /// Certificate to speak https with, and those that vouch for it: a PEM file
+    #[arg(long, value_name = "FILE", env = "EVERTURN_TLS_CERT", hide_env_values = true)]
+    tls_cert: Option<String>,
+    /// The certificate's private key: a PEM file
+    #[arg(long, value_name = "FILE", env = "EVERTURN_TLS_KEY", hide_env_values = true)]
+    tls_key: Option<String>,
     /// Log level, or directives such as `info,everturn_store=debug`
     #[arg(long, value_name = "LEVEL", env = "EVERTURN_LOG", hide_env_values = true, default_value = "info",
         value_parser = telemetry::log_filter)]
@@ -91,6 +104,7 @@ impl Cli {
             Some(Command::Config { command: ConfigCommand::Check { file } }) => {
                 check_config(file, environment).map(done)
             }
+            Some(Command::Keys { command }) => run_keys(command, environment).map(done),
             Some(Command::Mcp { command }) => run_mcp(command, environment),
             Some(Command::Version) => {
                 anstream::print!("{}", Self::command().render_version());
@@ -140,11 +154,26 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 
 fn run_server(arguments: ServeArgs, environment: &Environment) -> Result<(), Failure> {
     telemetry::init(&arguments.log_level, arguments.log_format)?;
-    let overrides = Overrides { listen: arguments.listen, store: arguments.store, durability: arguments.durability };
+    let overrides = Overrides {
+        listen: arguments.listen,
+        store: arguments.store,
+        durability: arguments.durability,
+        tls_cert: arguments.tls_cert,
+        tls_key: arguments.tls_key,
+    };
     let runtime = runtime()?;
     let config = runtime.block_on(config::load(arguments.config.as_deref(), &overrides, environment))?;
     runtime.block_on(serve::run(config, environment))?;
     Ok(())
+}
+
+fn run_keys(command: KeysCommand, environment: &Environment) -> Result<(), Failure> {
+    telemetry::init("warn", LogFormat::Text)?;
+    let common = command.common();
+    let overrides = Overrides { store: common.store.clone(), ..Overrides::default() };
+    let (store, durability) = config::load_store(common.config.as_deref(), &overrides)?;
+    let reach = Reach::new(&store, durability, environment.get("EVERTURN_SECRET_KEY").is_some());
+    Ok(runtime()?.block_on(command.run(reach))?)
 }
 
 fn run_mcp(command: McpCommand, environment: &Environment) -> Result<ExitCode, Failure> {
@@ -158,6 +187,9 @@ fn run_mcp(command: McpCommand, environment: &Environment) -> Result<ExitCode, F
 
 fn check_config(file: Option<PathBuf>, environment: &Environment) -> Result<(), Failure> {
     let config = runtime()?.block_on(config::load(file.as_deref(), &Overrides::default(), environment))?;
+    if let Some(files) = &config.tls {
+        files.check().map_err(anyhow::Error::from)?;
+    }
     anstream::println!("{}", summary(&config));
     Ok(())
 }
@@ -169,17 +201,28 @@ fn summary(config: &Config) -> String {
     };
     let agents: Vec<_> = config.agents.iter().map(|agent| format!("{} ({})", agent.name, agent.model)).collect();
     let keys = match config.keys.len() {
-        0 => "none, open to this machine".to_owned(),
-        count => count.to_string(),
+        0 if config.listen.ip().is_loopback() => "none here; without any in the store, open to this machine".to_owned(),
+        0 => "none here; starts only with some in the store, see `everturn keys create`".to_owned(),
+        count => format!("{count}, besides those in the store"),
     };
+    let quotas = quotas(&config.quotas);
     let servers: Vec<_> = config.mcp.iter().map(|server| server.name.as_str()).collect();
     let servers = if servers.is_empty() { String::new() } else { format!("\nmcp     {}", servers.join("\n        ")) };
+    let tls = config.tls.as_ref().map(|tls| format!("\ntls     {}", tls.cert.display())).unwrap_or_default();
     format!(
-        "{source}\n\nlisten  {}\nstore   {}\nkeys    {keys}\nagents  {}{servers}",
+        "{source}\n\nlisten  {}{tls}\nstore   {}\nkeys    {keys}{quotas}\nagents  {}{servers}",
         config.listen,
         config.store,
         agents.join("\n        ")
     )
+}
+
+fn quotas(quotas: &Quotas) -> String {
+    let own = quotas.tenants.iter().map(|(tenant, quota)| (format!("tenant {tenant}"), quota));
+    let all = [("every tenant".to_owned(), &quotas.tenant), ("every key".to_owned(), &quotas.key)].into_iter();
+    let bounded = all.chain(own).filter(|(_, quota)| !quota.is_unbounded());
+    let lines: Vec<_> = bounded.map(|(whose, quota)| format!("{whose}: {}", keys::bounds(quota))).collect();
+    if lines.is_empty() { String::new() } else { format!("\nquotas  {}", lines.join("\n        ")) }
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Context as _, bail};
-use everturn_engine::{Agent, Agents, Models, Settings};
+use everturn_engine::{Agent, Agents, Models, Notices, Settings};
 use everturn_http::{Key, Keys, Report, Scope};
 use everturn_mcp::{Launcher, Mcp, ServerHealth};
 use everturn_models::{Model, Provider, ProviderConfig, ProviderKind};
 use everturn_recipes::Recipes;
-use everturn_store::Durability;
+use everturn_store::{Durability, Store};
 use everturn_tools::{ToolSet, builtin_tools};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
@@ -121,11 +121,8 @@ pub(crate) fn recipes(config: &Config) -> anyhow::Result<Option<Arc<Recipes>>> {
     Ok(recipes.map(Arc::new))
 }
 
-/// The keys, or none.
-pub(crate) fn keys(config: &Config) -> Keys {
-    if config.keys.is_empty() {
-        return Keys::Open;
-    }
+/// The keys of the configuration and those of the store, or none.
+pub(crate) async fn keys(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Arc<Keys>> {
     let scope = |scope: &config::Scope| match scope {
         config::Scope::Chat => Scope::Chat,
         config::Scope::Read => Scope::Read,
@@ -133,8 +130,19 @@ pub(crate) fn keys(config: &Config) -> Keys {
     };
     let key = |key: &config::ApiKey| {
         Key::new(key.key.expose_secret(), key.tenant.clone(), key.scopes.iter().map(scope).collect())
+            .named(key.id.clone(), &key.name)
+            .until(key.expires_at)
+            .with_quota(key.quota)
     };
-    Keys::Closed(config.keys.iter().map(key).collect())
+    let configured = config.keys.iter().map(key).collect();
+    let keys = Keys::load(store, configured, config.quotas.clone()).await.context("failed to read the keys")?;
+    Ok(Arc::new(keys))
+}
+
+/// Whose turns are told of, and what of them.
+pub(crate) fn notices(config: &Config) -> Notices {
+    let wanted = config.webhooks.iter().map(|hook| (hook.tenant.clone(), hook.events.clone()));
+    Notices::new(wanted.collect())
 }
 
 /// What the engine needs of the limits and times.

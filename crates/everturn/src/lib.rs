@@ -1,10 +1,12 @@
 //! The durable agent server: its command line, its configuration and how its parts are put together.
 
+mod api_document;
 mod banner;
 pub mod cli;
 mod compose;
 pub mod config;
 pub mod guard;
+mod keys;
 mod mcp;
 pub mod serve;
 pub mod telemetry;

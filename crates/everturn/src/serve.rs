@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use axum::{
     Router, middleware,
     response::{IntoResponse as _, Response},
@@ -16,13 +16,15 @@ use everturn_aap::Aap;
 use everturn_engine::{Engine, Metrics, Parts};
 use everturn_goose::Goose;
 use everturn_http::{
-    BodyLimits, Connections, HttpMetrics, Operations, Report, Views, cors, count_answers, operations, request_id,
-    serve, views,
+    BodyLimits, Connections, HttpMetrics, Keys, Operations, Report, Tls, TlsFiles, Views, cors, count_answers, docs,
+    operations, request_id, serve, views,
 };
 use everturn_mcp::{Backoff, Mcp};
 use everturn_native::Native;
+use everturn_openai::OpenAi;
 use everturn_recipes::Recipes;
-use everturn_store::{SecretBox, SqliteStore};
+use everturn_store::{SecretBox, SqliteStore, Store};
+use everturn_webhooks::Webhooks;
 use http::StatusCode;
 use prometheus_client::registry::Registry;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -30,17 +32,25 @@ use secrecy::ExposeSecret as _;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
+    sync::mpsc,
 };
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
-    banner, compose,
-    config::{Config, Environment, StoreLocation},
+    api_document, banner, compose,
+    config::{Config, Environment, Source, StoreLocation},
+    keys::Door,
 };
 
 /// How long connections may take to finish once nothing more is written to them.
 const CONNECTION_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long an answer in OpenAI's protocol that comes in one piece waits for people and timers.
+const OPENAI_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often to look whether the certificate was renewed.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs the server until it is told to stop.
 pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()> {
@@ -49,12 +59,16 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
     allow_many_connections(config.limits.connections);
     save_memory();
     let recipes = compose::recipes(&config)?;
+    let tls = config.tls.clone().map(open_tls).transpose()?;
     let StoreLocation::Sqlite(path) = &config.store;
     let (path, durability) = (path.clone(), compose::durability(config.durability));
     let had_data = path.exists();
     let opened = path.clone();
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(&opened, durability)).await??;
+    let store: Arc<dyn Store> = Arc::new(store);
     let secrets = secrets(&config, &path, had_data)?;
+    let keys = compose::keys(&config, Arc::clone(&store)).await?;
+    refuse_open_to_all(&config, &keys)?;
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
         format!("failed to listen on {}; is another server running there? Choose another with --listen", config.listen)
     })?;
@@ -67,6 +81,11 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
     http_metrics.register(&mut registry);
     let mcp_metrics = everturn_mcp::Metrics::default();
     mcp_metrics.register(&mut registry);
+    let webhook_metrics = everturn_webhooks::Metrics::default();
+    webhook_metrics.register(&mut registry);
+    let notices = compose::notices(&config);
+    let webhook_parts =
+        everturn_webhooks::Parts { store: Arc::clone(&store), written: notices.written(), metrics: webhook_metrics };
     let tools = compose::tools()?;
     let mcp = Mcp::start(
         config.mcp.clone(),
@@ -79,26 +98,34 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
     );
     let providers = compose::providers(&config)?;
     let engine = Engine::start(Parts {
-        store: Arc::new(store),
+        store,
         secrets,
         agents: compose::agents(&config, &providers)?,
         models: Arc::new(providers),
         tools,
         settings: compose::settings(&config),
+        notices,
         metrics,
     })
     .await?;
+    let webhooks = Webhooks::start(config.webhooks.clone(), webhook_parts).context("failed to set up webhooks")?;
 
-    let app = app(&config, &engine, recipes, compose::mcp_health(&mcp), registry, http_metrics);
-    let connections = Connections { limit: config.limits.connections };
+    let app = app(&config, &engine, &keys, recipes, compose::mcp_health(&mcp), registry, http_metrics);
+    let connections = Connections { limit: config.limits.connections, tls, proxies: config.proxies.clone() };
+    let watched = tokio::spawn(watch(Arc::clone(&keys), open_door(&path), stop.clone()));
     let served = tokio::spawn(serve(listener, app, connections, stop.clone()));
-    let _ = std::io::stdout().write_all(banner::text(&config, address).as_bytes());
+    let _ = std::io::stdout().write_all(banner::text(&config, &keys, address).as_bytes());
     tracing::info!(%address, "listening");
 
     stop.cancelled().await;
     tracing::info!("stopping: open steps may finish, then open turns are left to the next start");
     engine.shutdown(config.limits.shutdown_grace).await;
-    let (served, ()) = tokio::join!(tokio::time::timeout(CONNECTION_PATIENCE, served), mcp.shutdown());
+    let (served, (), (), _) = tokio::join!(
+        tokio::time::timeout(CONNECTION_PATIENCE, served),
+        mcp.shutdown(),
+        webhooks.shutdown(),
+        tokio::time::timeout(CONNECTION_PATIENCE, watched),
+    );
     if served.is_err() {
         tracing::warn!("some clients did not take their last bytes in time");
     }
@@ -108,28 +135,34 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
 fn app(
     config: &Config,
     engine: &Engine,
+    keys: &Arc<Keys>,
     recipes: Option<Arc<Recipes>>,
     mcp: Report,
     registry: Registry,
     metrics: HttpMetrics,
 ) -> Router {
     let limits = BodyLimits { bytes: config.limits.body_bytes, depth: config.limits.json_depth };
-    let keys = Arc::new(compose::keys(config));
     let silence = config.limits.heartbeat;
-    let aap = everturn_aap::routes(Aap { engine: engine.clone(), keys: Arc::clone(&keys), limits, silence });
+    let aap = everturn_aap::routes(Aap { engine: engine.clone(), keys: Arc::clone(keys), limits, silence });
     let document_bytes = config.limits.document_bytes;
-    let native = Native { engine: engine.clone(), keys: Arc::clone(&keys), limits, document_bytes };
+    let native = Native { engine: engine.clone(), keys: Arc::clone(keys), limits, document_bytes };
+    let patience = OPENAI_PATIENCE;
+    let openai = OpenAi { engine: engine.clone(), keys: Arc::clone(&keys), limits, silence, patience };
     let (ping, snapshot) = (config.goose.ping, config.goose.snapshot);
-    let goose = Goose { engine: engine.clone(), keys: Arc::clone(&keys), limits, ping, snapshot, recipes };
+    let goose = Goose { engine: engine.clone(), keys: Arc::clone(keys), limits, ping, snapshot, recipes };
     let projections = everturn_aap::projections().into_iter().chain(everturn_native::projections());
-    let projections = projections.chain(everturn_goose::projections());
-    let any_view = views(Views::new(engine.clone(), keys, silence, projections));
-    operations(Operations { engine: engine.clone(), registry: Arc::new(registry), mcp })
-        .merge(any_view)
-        .merge(everturn_native::routes(native))
-        .merge(everturn_goose::routes(goose))
-        .nest("/aap/v1", aap.clone())
-        .merge(aap)
+    let projections = projections.chain(everturn_goose::projections()).chain(everturn_openai::projections());
+    let any_view = views(Views::new(engine.clone(), Arc::clone(keys), silence, projections));
+    let all = [
+        operations(Operations { engine: engine.clone(), registry: Arc::new(registry), mcp }),
+        any_view,
+        everturn_native::routes(native),
+        everturn_goose::routes(goose),
+        everturn_openai::routes(openai),
+        aap,
+    ];
+    api_document::served(api_document::join(all))
+        .merge(docs())
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(cors))
         .layer(middleware::from_fn_with_state(metrics, count_answers))
@@ -145,13 +178,27 @@ fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     (StatusCode::INTERNAL_SERVER_ERROR, axum::Json(body)).into_response()
 }
 
+/// Opens the certificate, and reads it again when it changes or at SIGHUP.
+fn open_tls(files: TlsFiles) -> anyhow::Result<Tls> {
+    let tls = Tls::open(files)?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let (tell, told) = mpsc::channel(1);
+    tokio::spawn(tls.clone().renew(RENEWAL_INTERVAL, told));
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            // One that waits is as good as two.
+            let _ = tell.try_send(());
+        }
+    });
+    Ok(tls)
+}
+
 /// Seals secret options with the configured key, or with one that is kept beside the database.
 fn secrets(config: &Config, database: &Path, had_data: bool) -> anyhow::Result<SecretBox> {
     match &config.secret_key {
         Some(key) => SecretBox::from_text(key.expose_secret()).context("EVERTURN_SECRET_KEY cannot be used"),
         None => {
-            let folder = database.parent().map_or_else(PathBuf::new, Path::to_owned);
-            let file = folder.join("secret.key");
+            let file = secret_file(database);
             if had_data && !file.exists() {
                 tracing::warn!(
                     file = %file.display(),
@@ -162,6 +209,51 @@ fn secrets(config: &Config, database: &Path, had_data: bool) -> anyhow::Result<S
             Ok(SecretBox::from_file(&file)?)
         }
     }
+}
+
+/// Where the key lies that secrets are sealed with.
+pub(crate) fn secret_file(database: &Path) -> PathBuf {
+    database.parent().map_or_else(PathBuf::new, Path::to_owned).join("secret.key")
+}
+
+/// Follows what becomes of the keys, and lets the command line at them.
+async fn watch(keys: Arc<Keys>, door: Option<Door>, stop: CancellationToken) {
+    let answers = async {
+        if let Some(door) = door {
+            door.serve(Arc::clone(&keys), stop.clone()).await;
+        }
+    };
+    tokio::join!(keys.watch(stop.clone()), answers);
+}
+
+/// Where the command line finds the keys while this server has the database.
+fn open_door(database: &Path) -> Option<Door> {
+    let door = Door::open(database);
+    if let Err(error) = &door {
+        let error = format!("{error:#}");
+        tracing::warn!(error, "`everturn keys` does not work while this server runs");
+    }
+    door.ok()
+}
+
+/// A server without keys is for this machine alone.
+fn refuse_open_to_all(config: &Config, keys: &Keys) -> anyhow::Result<()> {
+    let address = config.listen;
+    if address.ip().is_loopback() || !keys.is_open() {
+        return Ok(());
+    }
+    let or_else = match &config.source {
+        Source::File(_) => {
+            "add one to the file:\n\n    [[keys]]\n    key = \"env:EVERTURN_KEY\"\n    tenant = \"default\""
+        }
+        Source::Defaults => "set one that callers must show:\n\n    export EVERTURN_KEY=$(openssl rand -hex 32)",
+    };
+    bail!(
+        "refusing to listen on {address} without keys: everybody who reaches this machine could use your agents and \
+         read all sessions\n\nhint: make a key:\n\n    everturn keys create\n\nor {or_else}\n\nor listen on this \
+         machine only: 127.0.0.1:{}",
+        address.port()
+    );
 }
 
 /// Huge pages make the untouched parts of each connection's buffers take memory too: ten kilobytes for every reader.

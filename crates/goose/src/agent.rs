@@ -10,17 +10,23 @@ use axum::{
 };
 use everturn_core::{Json as Text, SessionConfig, TenantId};
 use everturn_engine::{Agent, NewConversation, SessionUpdate};
-use everturn_http::{Object, Scope, parse_json, read_body, submission_key};
+use everturn_http::{
+    Object, Scope,
+    document::{self, AnySchema, IdempotencyKey},
+    parse_json, read_body, submission_key,
+};
 use everturn_recipes::{Recipe, RenderError};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
 use crate::{
+    answers::{Always, NoSession, NotAsked, NotMade, Posted},
+    describe::{SessionParam, recipe_in, session},
     error::ApiError,
     recipe::{Chosen, Dressing, blocking, put_on},
     routes::{Api, nothing, session_named},
-    session_out::WORKING_DIR,
+    session_out::{SessionOut, WORKING_DIR, session_example},
     sessions::Detail,
 };
 
@@ -28,16 +34,41 @@ use crate::{
 const MAX_PATH: usize = 4096;
 
 /// `StartAgentRequest`.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
+#[schema(as = goose::StartRequest)]
 struct StartIn {
+    /// The folder that the client works in; told back to it, and not looked at.
+    #[schema(max_length = 4096)]
     working_dir: Option<String>,
+    #[schema(schema_with = recipe_in, required = false)]
     recipe: Option<Box<RawValue>>,
+    /// A recipe of the server, by its `id` in the list, or by its name; comes before `recipe`.
     recipe_id: Option<String>,
+    /// Links to recipes are not read.
+    #[schema(schema_with = nothing_here, required = false)]
     recipe_deeplink: Option<String>,
     /// Which agent: ours, since the releases had one only.
     agent: Option<String>,
 }
 
+fn nothing_here() -> AnySchema {
+    document::schema(json!({ "type": "null" }))
+}
+
+/// Make a session
+///
+/// A recipe whose parameters need values gets them by `user_recipe_values`, or with the first message.
+#[utoipa::path(
+    post, path = "/agent/start", operation_id = "goose_released_start_agent",
+    params(IdempotencyKey),
+    request_body(content = StartIn, description = "What the session is to have", example = json!({
+        "working_dir": "/srv/ann/project",
+    })),
+    responses(
+        (status = 200, description = "The session", body = SessionOut<'_>, example = json!(session_example(false))),
+        Always, Posted, NotMade,
+    ),
+)]
 pub(crate) async fn start(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
     let body = read_body(&headers, body, api.limits).await?;
@@ -87,28 +118,51 @@ pub(crate) fn note_folder(update: &mut SessionUpdate, folder: &str) -> Result<()
     Ok(())
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
+#[schema(as = goose::ResumeRequest)]
 pub(crate) struct ResumeIn {
+    #[schema(schema_with = session, required)]
     session_id: Option<String>,
+    /// Whether to tell how the tool servers of its agent are.
     #[serde(default)]
     load_model_and_extensions: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = goose::Resumed)]
 struct Resumed {
+    #[schema(value_type = SessionOut<'_>)]
     session: Box<RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     extension_results: Option<Vec<ExtensionResult>>,
 }
 
 /// Whether the tools of a server can be used.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = goose::ExtensionResult)]
 struct ExtensionResult {
     name: String,
     success: bool,
+    /// What is the matter with it.
+    #[schema(required)]
     error: Option<String>,
 }
 
+/// Show a session, and whether its tools can be used
+#[utoipa::path(
+    post, path = "/agent/resume", operation_id = "goose_released_resume_agent",
+    request_body(content = ResumeIn, description = "Which session", example = json!({
+        "session_id": "20260304_1", "load_model_and_extensions": true,
+    })),
+    responses(
+        (status = 200, description = "The session with its conversation", body = Resumed, example = json!({
+            "session": session_example(true),
+            "extension_results": [{ "name": "files", "success": true, "error": null }],
+        })),
+        Always, Posted, NoSession,
+    ),
+)]
 pub(crate) async fn resume(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
     let ResumeIn { session_id, load_model_and_extensions } = api.read(&headers, body).await?;
@@ -123,12 +177,21 @@ pub(crate) async fn resume(State(api): State<Api>, headers: HeaderMap, body: Bod
     Ok(Json(Resumed { session, extension_results }).into_response())
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
+#[schema(as = goose::SessionRequest)]
 pub(crate) struct SessionIn {
+    #[schema(schema_with = session, required)]
     session_id: Option<String>,
 }
 
+/// Give a session what its recipe says
+///
 /// There is nothing to do: a session has what its recipe says from the moment that it has the recipe.
+#[utoipa::path(
+    post, path = "/agent/update_from_session", operation_id = "goose_released_update_from_session",
+    request_body(content = SessionIn, description = "Which session", example = json!({ "session_id": "20260304_1" })),
+    responses((status = 200, description = "It has"), Always, Posted, NoSession),
+)]
 pub(crate) async fn update_from_session(
     State(api): State<Api>,
     headers: HeaderMap,
@@ -140,7 +203,14 @@ pub(crate) async fn update_from_session(
     Ok(nothing().into_response())
 }
 
-/// Ends the session's turn that runs or waits. The session stays.
+/// End the turn of a session
+///
+/// Whether it runs or waits. The session stays.
+#[utoipa::path(
+    post, path = "/agent/stop", operation_id = "goose_released_stop_agent",
+    request_body(content = SessionIn, description = "Which session", example = json!({ "session_id": "20260304_1" })),
+    responses((status = 200, description = "No turn runs or waits in it"), Always, Posted, NoSession),
+)]
 pub(crate) async fn stop(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
     let SessionIn { session_id } = api.read(&headers, body).await?;
@@ -149,14 +219,33 @@ pub(crate) async fn stop(State(api): State<Api>, headers: HeaderMap, body: Body)
     Ok(nothing().into_response())
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = goose::Tool)]
 struct ToolInfo {
     name: String,
     description: String,
+    /// The names of its parameters.
     parameters: Vec<String>,
+    /// Whether it asks first.
+    #[schema(schema_with = permission)]
     permission: &'static str,
 }
 
+fn permission() -> AnySchema {
+    document::schema(json!({ "enum": ["always_allow", "ask_before"], "description": "Whether it asks first" }))
+}
+
+/// List the tools of a session
+#[utoipa::path(
+    get, path = "/agent/tools", operation_id = "goose_released_list_tools",
+    params(("session_id" = inline(SessionParam), Query, description = "The session")),
+    responses(
+        (status = 200, description = "Its tools", body = Vec<ToolInfo>, example = json!([{
+            "name": "clock", "description": "Tells the time", "parameters": ["timezone"], "permission": "ask_before",
+        }])),
+        Always, NotAsked,
+    ),
+)]
 pub(crate) async fn tools(
     State(api): State<Api>,
     headers: HeaderMap,

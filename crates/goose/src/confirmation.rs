@@ -3,12 +3,14 @@
 use axum::{Json, body::Body, extract::State};
 use everturn_core::{CallId, FormId, SessionId, TenantId};
 use everturn_engine::{Form, FormState, SubmitError, Verdict};
-use everturn_http::Scope;
+use everturn_http::{Caller, Scope};
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
+    answers::{Always, NotDecided, Posted},
+    describe::{Decision, Nothing},
     error::ApiError,
     routes::{Api, empty},
 };
@@ -48,6 +50,19 @@ impl Action {
     }
 }
 
+/// Say whether a tool may run
+///
+/// The call is shown and waits as long as it takes, also across restarts. To say the same twice is fine.
+#[utoipa::path(
+    post, path = "/action-required/tool-confirmation", operation_id = "goose_released_confirm_tool",
+    request_body(content = Decision, description = "The word on a call", example = json!({
+        "id": "call_0197f2ab", "action": "allow_once", "sessionId": "20260304_1",
+    })),
+    responses(
+        (status = 200, description = "It is decided", body = Nothing, example = json!({})),
+        Always, Posted, NotDecided,
+    ),
+)]
 pub(crate) async fn decide(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Json<Value>, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
     let DecisionIn { id, action, session } = api.read(&headers, body).await?;
@@ -69,7 +84,7 @@ pub(crate) async fn decide(State(api): State<Api>, headers: HeaderMap, body: Bod
         Action::Decide { granted, always } => {
             let reason = (!granted).then(|| DECLINED.to_owned());
             let verdict = Verdict { granted, always, reason };
-            api.say(&caller.tenant, &form, &call, verdict).await?;
+            api.say(&caller, &form, &call, verdict).await?;
         }
     }
     Ok(empty())
@@ -89,12 +104,13 @@ impl Api {
         })
     }
 
-    async fn say(&self, tenant: &TenantId, form: &Form, call: &CallId, verdict: Verdict) -> Result<(), ApiError> {
+    async fn say(&self, caller: &Caller, form: &Form, call: &CallId, verdict: Verdict) -> Result<(), ApiError> {
+        let tenant = &caller.tenant;
         let (session, granted, always): (&SessionId, bool, bool) = (&form.session, verdict.granted, verdict.always);
         if form.state != FormState::Open.as_str() {
             return self.say_again(tenant, form, granted, always).await;
         }
-        match self.engine.decide(tenant, session, call, verdict, None).await {
+        match self.engine.decide(tenant, &caller.account, session, call, verdict, None).await {
             Ok(_) => Ok(()),
             // Somebody else was faster.
             Err(SubmitError::FormClosed { form }) => match self.engine.form(tenant, &form).await? {

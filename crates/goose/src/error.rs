@@ -1,5 +1,7 @@
 //! Errors, as the protocol tells them: a status and `{"message": "<what is wrong and what to do>"}`.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     extract::rejection::QueryRejection,
@@ -7,10 +9,11 @@ use axum::{
 };
 use everturn_core::{SessionId, submission::Refused};
 use everturn_engine::{CutError, DeleteError, OpenError, ReadError, StopError, SubmitError, UpdateError};
-use everturn_http::{AuthError, BodyError, KeyError};
+use everturn_http::{AuthError, BodyError, KeyError, retry_seconds};
 use everturn_recipes::{FindError, FolderError, RecipeError, RenderError};
 use everturn_store::StoreError;
 use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
 
 use crate::wire::FieldError;
 
@@ -25,6 +28,17 @@ const MAX_MESSAGE: usize = 4096;
 pub(crate) struct ApiError {
     status: StatusCode,
     message: String,
+    /// When to try again, in seconds.
+    retry_after: Option<u32>,
+}
+
+/// What an answer that says no tells.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = goose::Error)]
+pub(crate) struct ErrorBody<'a> {
+    /// What is wrong, and what to do.
+    #[schema(min_length = 1)]
+    message: &'a str,
 }
 
 impl ApiError {
@@ -34,7 +48,21 @@ impl ApiError {
             message.truncate(message.floor_char_boundary(MAX_MESSAGE));
             message.push('…');
         }
-        Self { status, message }
+        let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER);
+        Self { status, message, retry_after }
+    }
+
+    /// A quota is used up.
+    fn too_many(message: String, wait: Duration) -> Self {
+        Self { retry_after: Some(retry_seconds(wait)), ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub(crate) fn body(&self) -> ErrorBody<'_> {
+        ErrorBody { message: &self.message }
     }
 
     /// The request makes no sense.
@@ -86,6 +114,7 @@ impl ApiError {
             | SubmitError::Update(_)
             | SubmitError::FormInvalid { .. }
             | SubmitError::UnknownDocument { .. } => Self::invalid(text),
+            SubmitError::Quota(quota) => Self::too_many(text, quota.retry_after()),
             SubmitError::Overloaded { .. } | SubmitError::ShuttingDown => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
             }
@@ -197,7 +226,10 @@ impl From<AuthError> for ApiError {
                 let message = "this server wants a key: send the header Authorization: Bearer <key>, or X-Secret-Key";
                 Self::new(StatusCode::UNAUTHORIZED, message)
             }
-            AuthError::Invalid => Self::new(StatusCode::UNAUTHORIZED, error.to_string()),
+            AuthError::TooMany { retry_after, .. } => Self::too_many(error.to_string(), retry_after),
+            AuthError::Invalid | AuthError::Expired | AuthError::Revoked => {
+                Self::new(StatusCode::UNAUTHORIZED, error.to_string())
+            }
             AuthError::Scope { .. } | AuthError::Host => Self::new(StatusCode::FORBIDDEN, error.to_string()),
         }
     }
@@ -261,14 +293,53 @@ impl From<RenderError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = Json(serde_json::json!({ "message": self.message }));
-        let mut response = (self.status, body).into_response();
+        let mut response = (self.status, Json(self.body())).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER.into());
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everturn_engine::{QuotaExceeded, Whose};
+
+    use super::*;
+
+    fn told(error: ApiError) -> (u16, Option<String>, String) {
+        let message = error.message.clone();
+        let response = error.into_response();
+        let wait = response.headers().get(header::RETRY_AFTER).map(|wait| wait.to_str().unwrap().to_owned());
+        (response.status().as_u16(), wait, message)
+    }
+
+    #[test]
+    fn who_is_at_a_limit_is_told_which_and_how_long() {
+        let wait = Duration::from_millis(1200);
+        let (status, after, message) =
+            told(AuthError::TooMany { whose: Whose::Key, limit: 10, retry_after: wait }.into());
+        assert_eq!((status, after.as_deref()), (429, Some("2")));
+        assert!(message.contains("10 requests a second"), "{message}");
+
+        let turns = QuotaExceeded::Turns { whose: Whose::Tenant, limit: 3 };
+        let (status, after, message) = told(ApiError::submit(turns.into(), None));
+        assert_eq!((status, after.as_deref()), (429, Some("1")));
+        assert!(message.contains("this tenant may have 3 turns"), "{message}");
+
+        let retry_after = Duration::from_secs(7200);
+        let tokens = QuotaExceeded::Tokens { whose: Whose::Key, limit: 1000, used: 1001, retry_after };
+        let (status, after, message) = told(ApiError::submit(tokens.into(), None));
+        assert_eq!((status, after.as_deref()), (429, Some("7200")));
+        assert!(message.contains("1000 tokens a day"), "{message}");
+    }
+
+    #[test]
+    fn only_those_who_may_come_back_are_told_when() {
+        assert_eq!(told(ApiError::submit(SubmitError::ShuttingDown, None)).1.as_deref(), Some("2"));
+        assert_eq!(told(ApiError::invalid("x")).1, None);
     }
 }

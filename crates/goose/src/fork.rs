@@ -8,12 +8,14 @@ use axum::{
 };
 use everturn_core::Timestamp;
 use everturn_engine::Cut;
-use everturn_http::{Object, Scope, parse_json, read_body, submission_key};
+use everturn_http::{Object, Scope, document::IdempotencyKey, parse_json, read_body, submission_key};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
+    answers::{Always, NotCut, Posted},
+    describe::{Fork, SessionParam},
     error::ApiError,
     routes::{Api, One, session_of},
 };
@@ -47,6 +49,29 @@ impl ForkIn {
     }
 }
 
+/// Which session it is now.
+#[derive(utoipa::ToSchema)]
+#[schema(as = goose::Forked)]
+#[expect(dead_code, reason = "what the answer looks like, for the document")]
+struct ForkOut {
+    #[schema(rename = "sessionId")]
+    session: String,
+}
+
+/// Copy a session, cut it, or both
+#[utoipa::path(
+    post, path = "/sessions/{session}/fork", operation_id = "goose_released_fork_session",
+    params(("session" = inline(SessionParam), Path, description = "The session"), IdempotencyKey),
+    request_body(content = Fork, description = "What is to become of it", example = json!({
+        "timestamp": 1_772_618_400, "truncate": true, "copy": true,
+    })),
+    responses(
+        (status = 200, description = "The copy, or the session itself", body = ForkOut, example = json!({
+            "sessionId": "sess_0197f2ab000070008000000000000001",
+        })),
+        Always, Posted, NotCut,
+    ),
+)]
 pub(crate) async fn fork(
     State(api): State<Api>,
     path: One,

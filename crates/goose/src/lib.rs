@@ -4,7 +4,9 @@
 //! both styles, `projection` its views of the log.
 
 mod agent;
+mod answers;
 mod confirmation;
+mod describe;
 mod error;
 mod fork;
 mod projection;

@@ -179,6 +179,7 @@ impl Api {
             tools,
             max_steps: settings.max_turns.map(|turns| turns.min(MAX_STEPS)),
             temperature: settings.temperature.map(|temperature| (temperature * 1000.0).round() as u32),
+            max_output_tokens: None,
         })
     }
 

@@ -13,9 +13,11 @@ use everturn_recipes::RenderError;
 use everturn_store::SessionRecord;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
+    answers::{Always, NotDressed, Posted},
+    describe::{RecipeOut, RecipeValues, SessionParam},
     error::ApiError,
     recipe::{Dressing, blocking},
     routes::{Api, One, session_of},
@@ -43,6 +45,31 @@ pub(crate) struct ValuesIn {
     values: Option<BTreeMap<String, Scalar>>,
 }
 
+/// A recipe with values in it.
+#[derive(utoipa::ToSchema)]
+#[schema(as = goose::RenderedRecipe)]
+#[expect(dead_code, reason = "what the answer looks like, for the document")]
+struct Rendered {
+    #[schema(value_type = RecipeOut)]
+    recipe: Value,
+}
+
+/// Give the values of a session's recipe
+///
+/// Before its first message.
+#[utoipa::path(
+    put, path = "/sessions/{session}/user_recipe_values", operation_id = "goose_released_set_recipe_values",
+    params(("session" = inline(SessionParam), Path, description = "The session")),
+    request_body(content = RecipeValues, description = "The values", example = json!({
+        "userRecipeValues": { "lang": "Rust" },
+    })),
+    responses(
+        (status = 200, description = "The recipe with the values in it", body = Rendered, example = json!({ "recipe": {
+            "version": "1.0.0", "title": "Code helper", "description": "Helps", "instructions": "You help with Rust.",
+        } })),
+        Always, Posted, NotDressed,
+    ),
+)]
 pub(crate) async fn set(
     State(api): State<Api>,
     path: One,

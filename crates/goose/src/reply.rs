@@ -1,6 +1,6 @@
 //! `POST /reply`: says something to the agent and streams what comes of it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     body::{Body, Bytes},
@@ -13,8 +13,9 @@ use everturn_core::{
 };
 use everturn_engine::{Reply, SessionUpdate, Started, SubmissionKey, Submit, SubmitError, Target, TurnView};
 use everturn_http::{
-    Caller, Object, Scope, Snapshots, event_stream, frame_stream, named_submission, parse_json, read_body,
-    submission_key,
+    Caller, Object, Scope, Snapshots,
+    document::{Events, IdempotencyKey},
+    event_stream, frame_stream, named_submission, parse_json, read_body, submission_key,
 };
 use everturn_store::SessionRecord;
 use http::{HeaderMap, HeaderValue, Version, header};
@@ -22,6 +23,8 @@ use serde::Deserialize;
 
 use crate::{
     Style,
+    answers::{Always, NotSaid, Posted},
+    describe::{Event, ReleasedEvent, UserMessage, named_session, replacement, values},
     error::ApiError,
     projection::{DESCRIBED, RELEASED, snapshot},
     recipe::Wanted,
@@ -41,16 +44,29 @@ const RESERVED: [&str; 2] = ["import", "stream"];
 const MAX_CUTS: u32 = 50;
 
 /// `ChatRequest`.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
+#[schema(as = goose::ReplyRequest)]
 struct ReplyIn {
+    #[schema(value_type = UserMessage, required)]
     user_message: Option<Object<MessageIn>>,
+    #[schema(schema_with = named_session, required = false)]
     session_id: Option<String>,
+    #[schema(schema_with = replacement, required = false)]
     override_conversation: Option<Vec<Object<MessageIn>>>,
+    /// A recipe of the server, for the session, which keeps it.
     recipe_name: Option<String>,
+    /// Which version of it; the newest if it is left out.
     recipe_version: Option<String>,
+    #[schema(schema_with = values, required = false)]
     recipe_parameters: Option<BTreeMap<String, Scalar>>,
+    /// Which agent a new session has; the first of the configuration if it is left out.
     agent: Option<String>,
 }
+
+/// What `/reply` answers.
+type DescribedStream = Events<Event>;
+/// What `/goose/reply` answers.
+type ReleasedStream = Events<ReleasedEvent>;
 
 /// Something that a client says.
 pub(crate) struct Speech {
@@ -64,6 +80,33 @@ pub(crate) struct Speech {
     pub(crate) key: Option<SubmissionKey>,
 }
 
+/// Say something to the agent
+///
+/// The answer is a stream of what comes of it, and ends when the turn does. A client that goes away loses nothing: the
+/// turn goes on, and the same request with the same `user_message.id` or `Idempotency-Key` shows it again from its
+/// beginning.
+#[utoipa::path(
+    post, path = "/reply", operation_id = "goose_reply",
+    params(IdempotencyKey),
+    request_body(content = ReplyIn, description = "What is said, and where", example = json!({
+        "user_message": {
+            "role": "user", "content": [{ "type": "text", "text": "List files in current directory" }],
+        },
+        "session_id": "session-abc123",
+    })),
+    responses(
+        (
+            status = 200, description = "The turn, as server-sent events",
+            headers(
+                ("X-Session-Id" = String, description = "The session"),
+                ("X-Message-Id" = String, description = "The turn"),
+            ),
+            content_type = "text/event-stream", body = inline(DescribedStream),
+            example = json!("data: {\"type\":\"Ping\"}\n\n"),
+        ),
+        Always, Posted, NotSaid,
+    ),
+)]
 pub(crate) async fn described(
     api: State<Api>,
     version: Version,
@@ -78,6 +121,32 @@ pub(crate) async fn described(
     Ok(response)
 }
 
+/// Say something to the agent
+///
+/// As `POST /reply`, in the shapes of released Goose.
+#[utoipa::path(
+    post, path = "/reply", operation_id = "goose_released_reply",
+    params(IdempotencyKey),
+    request_body(content = ReplyIn, description = "What is said, and where", example = json!({
+        "user_message": {
+            "role": "user", "created": 1_772_618_400, "content": [{ "type": "text", "text": "What time is it?" }],
+            "metadata": { "userVisible": true, "agentVisible": true },
+        },
+        "session_id": "20260304_1",
+    })),
+    responses(
+        (
+            status = 200, description = "The turn, as server-sent events",
+            headers(
+                ("X-Session-Id" = String, description = "The session"),
+                ("X-Message-Id" = String, description = "The turn"),
+            ),
+            content_type = "text/event-stream", body = inline(ReleasedStream),
+            example = json!("data: {\"type\":\"Ping\"}\n\n"),
+        ),
+        Always, Posted, NotSaid,
+    ),
+)]
 pub(crate) async fn released(api: State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     reply(api, headers, body, Style::Released).await
 }
@@ -152,7 +221,13 @@ impl Api {
                 let Ok(form) = form.parse() else { return Err(no_form(&form)) };
                 let session = session.ok_or_else(|| ApiError::invalid("session_id is missing"))?;
                 let reply = Reply { form: Some(form), value };
-                let submit = Submit::reply(caller.tenant.clone(), session.clone(), reply, speech.key);
+                let submit = Submit::reply(
+                    caller.tenant.clone(),
+                    Arc::clone(&caller.account),
+                    session.clone(),
+                    reply,
+                    speech.key,
+                );
                 return self.submit(submit, Some(&session)).await;
             }
         };
@@ -180,6 +255,7 @@ impl Api {
         messages.push(message);
         let submit = Submit {
             tenant: caller.tenant.clone(),
+            account: Arc::clone(&caller.account),
             target: match session.clone() {
                 Some(session) => Target::Named { session, agent },
                 None => Target::New { agent },

@@ -3,22 +3,32 @@
 use std::{ops::Deref, sync::Arc, time::Duration};
 
 use axum::{
-    Json, Router,
+    Json,
     body::Body,
     extract::{Path, rejection::PathRejection},
-    routing::{get, post, put},
 };
 use everturn_core::SessionId;
 use everturn_engine::Engine;
-use everturn_http::{BodyLimits, Caller, Keys, Object, Scope, parse_json, read_body};
+use everturn_http::{
+    BodyLimits, Caller, Keys, Object, Scope,
+    document::{self, BEARER_KEY},
+    parse_json, read_body,
+};
 use everturn_recipes::Recipes;
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::de::DeserializeOwned;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{agent, confirmation, error::ApiError, fork, recipe_list, recipe_values, reply, sessions, split, transfer};
+use crate::{
+    agent, confirmation,
+    error::{ApiError, ErrorBody},
+    fork, recipe_list, recipe_values, reply, sessions, split, transfer,
+};
 
 /// Where Goose's clients send their key.
 const SECRET_KEY: HeaderName = HeaderName::from_static("x-secret-key");
+/// The ways to send a key.
+const KEYS: [&str; 2] = [BEARER_KEY, document::SECRET_KEY];
 /// How large a request may be that brings messages, in bytes, if requests in general may not be larger.
 const MESSAGE_BYTES: usize = 50 * 1024 * 1024;
 
@@ -55,36 +65,53 @@ impl Deref for Api {
 }
 
 /// The one route at the root, in the shapes that the protocol's text describes, and those of the releases under `/goose`.
-pub fn routes(goose: Goose) -> Router {
+pub fn routes(goose: Goose) -> OpenApiRouter {
     let api = Api(goose);
-    let described = Router::new().route("/reply", post(reply::described)).method_not_allowed_fallback(method);
+    let described = OpenApiRouter::default().routes(routes!(reply::described));
+    let described = document::tagged(document::with_schema::<ErrorBody<'_>, _>(described), "Goose", &KEYS);
+    let described = document::behind(described, |router| router.method_not_allowed_fallback(method));
     described.with_state(api.clone()).nest("/goose", released(api))
 }
 
-fn released(api: Api) -> Router {
-    Router::new()
-        .route("/status", get(async || "ok"))
-        .route("/reply", post(reply::released))
-        .route("/agent/start", post(agent::start))
-        .route("/agent/resume", post(agent::resume))
-        .route("/agent/stop", post(agent::stop))
-        .route("/agent/tools", get(agent::tools))
-        .route("/agent/update_from_session", post(agent::update_from_session))
-        .route("/action-required/tool-confirmation", post(confirmation::decide))
-        .route("/recipes/list", get(recipe_list::list))
-        .route("/sessions", get(sessions::list))
-        .route("/sessions/import", post(transfer::import))
-        .route("/sessions/{session}", get(sessions::show).delete(sessions::delete))
-        .route("/sessions/{session}/name", put(sessions::rename))
-        .route("/sessions/{session}/user_recipe_values", put(recipe_values::set))
-        .route("/sessions/{session}/events", get(split::events))
-        .route("/sessions/{session}/reply", post(split::reply))
-        .route("/sessions/{session}/cancel", post(split::cancel))
-        .route("/sessions/{session}/fork", post(fork::fork))
-        .route("/sessions/{session}/export", get(transfer::export))
-        .method_not_allowed_fallback(method)
-        .fallback(async || ApiError::not_found("there is nothing here; this server's Goose API is in docs/goose.md"))
-        .with_state(api)
+fn released(api: Api) -> OpenApiRouter {
+    let routes = OpenApiRouter::default()
+        .routes(routes!(status))
+        .routes(routes!(reply::released))
+        .routes(routes!(agent::start))
+        .routes(routes!(agent::resume))
+        .routes(routes!(agent::stop))
+        .routes(routes!(agent::tools))
+        .routes(routes!(agent::update_from_session))
+        .routes(routes!(confirmation::decide))
+        .routes(routes!(recipe_list::list))
+        .routes(routes!(sessions::list))
+        .routes(routes!(transfer::import))
+        .routes(routes!(sessions::show, sessions::delete))
+        .routes(routes!(sessions::rename))
+        .routes(routes!(recipe_values::set))
+        .routes(routes!(split::events))
+        .routes(routes!(split::reply))
+        .routes(routes!(split::cancel))
+        .routes(routes!(fork::fork))
+        .routes(routes!(transfer::export));
+    document::behind(document::tagged(routes, "Goose (as released)", &KEYS), |router| {
+        router
+            .method_not_allowed_fallback(method)
+            .fallback(async || {
+                ApiError::not_found("there is nothing here; this server's Goose API is in docs/goose.md")
+            })
+            .with_state(api)
+    })
+}
+
+/// Tell that the server is up
+#[utoipa::path(
+    get, path = "/status", operation_id = "goose_released_status",
+    responses((status = 200, description = "It is", content_type = "text/plain", body = String, example = json!("ok"))),
+    security(()),
+)]
+async fn status() -> &'static str {
+    "ok"
 }
 
 async fn method() -> ApiError {

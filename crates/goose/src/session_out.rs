@@ -4,9 +4,11 @@ use everturn_core::{Json, Said, SessionConfig, Usage};
 use everturn_engine::Agent;
 use everturn_store::SessionRecord;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{
     Style,
+    describe::{conversation, recipe_out, values},
     recipe::{RECIPE, VALUES},
     time::rfc3339,
     wire::Conversation,
@@ -18,44 +20,62 @@ pub(crate) const WORKING_DIR: &str = "goose.working_dir";
 const UNNAMED: &str = "New Chat";
 
 /// A session.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = goose::Session)]
 pub(crate) struct SessionOut<'a> {
     id: &'a str,
     working_dir: String,
     name: &'a str,
     user_set_name: bool,
     session_type: &'static str,
+    #[schema(format = DateTime)]
     created_at: String,
+    #[schema(format = DateTime)]
     updated_at: String,
     extension_data: Empty,
+    #[schema(required)]
     total_tokens: Option<u64>,
+    #[schema(required)]
     input_tokens: Option<u64>,
+    #[schema(required)]
     output_tokens: Option<u64>,
     accumulated_total_tokens: u64,
     accumulated_input_tokens: u64,
     accumulated_output_tokens: u64,
+    #[schema(required)]
     accumulated_cost: Option<f64>,
     /// As the last releases have them.
+    #[schema(required)]
     usage: Option<UsageOut>,
     accumulated_usage: UsageOut,
+    #[schema(required)]
     schedule_id: Option<&'a str>,
+    #[schema(schema_with = recipe_out, required)]
     recipe: Option<&'a Json>,
+    #[schema(schema_with = values, required)]
     user_recipe_values: Option<&'a Json>,
+    #[schema(schema_with = conversation, required)]
     conversation: Option<Conversation<'a>>,
     message_count: u64,
+    #[schema(required)]
     provider_name: Option<String>,
+    #[schema(required)]
     model_config: Option<ModelConfig>,
     goose_mode: &'static str,
+    #[schema(required)]
     archived_at: Option<&'a str>,
+    #[schema(required)]
     project_id: Option<&'a str>,
     /// The agent's name here: the releases had one only.
     agent: &'a str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = goose::Empty)]
 struct Empty {}
 
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = goose::Usage)]
 struct UsageOut {
     input_tokens: u64,
     output_tokens: u64,
@@ -68,13 +88,18 @@ impl From<Usage> for UsageOut {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = goose::ModelConfig)]
 struct ModelConfig {
     model_name: String,
+    #[schema(required)]
     context_limit: Option<u64>,
+    #[schema(required)]
     temperature: Option<f64>,
+    #[schema(required)]
     max_tokens: Option<u64>,
     toolshim: bool,
+    #[schema(required)]
     toolshim_model: Option<String>,
 }
 
@@ -140,4 +165,48 @@ impl<'a> SessionOut<'a> {
 fn working_dir(config: &SessionConfig) -> String {
     let kept = config.notes.get(WORKING_DIR).and_then(|note| serde_json::from_str(note.as_str()).ok());
     kept.unwrap_or_else(|| ".".to_owned())
+}
+
+/// A session, for the API document.
+pub(crate) fn session_example(with_conversation: bool) -> Value {
+    let usage = json!({ "input_tokens": 12, "output_tokens": 4, "total_tokens": 16 });
+    let message = json!({
+        "id": "turn_0197f2ab000070008000000000000001.u0", "role": "user", "created": 1_772_618_400,
+        "content": [{ "type": "text", "text": "Hello" }],
+        "metadata": { "userVisible": true, "agentVisible": true },
+    });
+    let last = |value: Value| if with_conversation { value } else { Value::Null };
+    json!({
+        "id": "20260304_1",
+        "working_dir": ".",
+        "name": "Greetings",
+        "user_set_name": false,
+        "session_type": "user",
+        "created_at": "2026-03-04T10:00:00Z",
+        "updated_at": "2026-03-04T10:00:02Z",
+        "extension_data": {},
+        "total_tokens": last(json!(16)),
+        "input_tokens": last(json!(12)),
+        "output_tokens": last(json!(4)),
+        "accumulated_total_tokens": 16,
+        "accumulated_input_tokens": 12,
+        "accumulated_output_tokens": 4,
+        "accumulated_cost": null,
+        "usage": last(usage.clone()),
+        "accumulated_usage": usage,
+        "schedule_id": null,
+        "recipe": null,
+        "user_recipe_values": null,
+        "conversation": last(json!([message])),
+        "message_count": 2,
+        "provider_name": "demo",
+        "model_config": {
+            "model_name": "demo", "context_limit": null, "temperature": null, "max_tokens": null, "toolshim": false,
+            "toolshim_model": null,
+        },
+        "goose_mode": "smart_approve",
+        "archived_at": null,
+        "project_id": null,
+        "agent": "demo",
+    })
 }

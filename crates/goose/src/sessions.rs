@@ -8,16 +8,18 @@ use axum::{
 };
 use everturn_core::{SessionId, TenantId};
 use everturn_engine::SubmitError;
-use everturn_http::{Scope, submission_key};
+use everturn_http::{Scope, document::IdempotencyKey, submission_key};
 use everturn_store::SessionRecord;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
+    answers::{Always, NoSession, NotDeleted, NotListed, Posted},
+    describe::SessionParam,
     error::ApiError,
     routes::{Api, One, nothing, session_of},
-    session_out::{Around, SessionOut},
+    session_out::{Around, SessionOut, session_example},
 };
 
 /// How many sessions a page has, unless the client says so.
@@ -27,20 +29,41 @@ const MAX_LIMIT: usize = 200;
 /// Longest name of a session, in bytes.
 const MAX_NAME: usize = 200;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
+    /// How many sessions a page has
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 100, nullable = false)]
     limit: Option<String>,
+    /// `next` of the page before
+    #[param(nullable = false, pattern = "^p[0-9a-fA-F]{1,16}$", example = "p1f")]
     after: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = goose::SessionPage)]
 struct Page {
+    #[schema(value_type = Vec<SessionOut<'_>>)]
     sessions: Vec<Box<RawValue>>,
+    /// Where the next page begins, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next: Option<String>,
 }
 
+/// List sessions
+///
 /// Newest first; within a page, those in which something happened last come first.
+#[utoipa::path(
+    get, path = "/sessions", operation_id = "goose_released_list_sessions",
+    params(ListQuery),
+    responses(
+        (status = 200, description = "A page of them, without what was said", body = Page, example = json!({
+            "sessions": [session_example(false)], "next": "p1f",
+        })),
+        Always, NotListed,
+    ),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     headers: HeaderMap,
@@ -62,17 +85,42 @@ pub(crate) async fn list(
     Ok(Json(Page { sessions, next }).into_response())
 }
 
+/// Show a session with its conversation
+#[utoipa::path(
+    get, path = "/sessions/{session}", operation_id = "goose_released_show_session",
+    params(("session" = inline(SessionParam), Path, description = "The session")),
+    responses(
+        (status = 200, description = "The session", body = SessionOut<'_>, example = json!(session_example(true))),
+        Always, NoSession,
+    ),
+)]
 pub(crate) async fn show(State(api): State<Api>, path: One, headers: HeaderMap) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
     let record = api.record(&caller.tenant, &session_of(path)?).await?;
     Ok(Json(api.session_json(&caller.tenant, &record, Detail::Conversation).await?).into_response())
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
+#[schema(as = goose::NameRequest)]
 pub(crate) struct NameIn {
+    /// One line.
+    #[schema(
+        required,
+        nullable = false,
+        min_length = 1,
+        max_length = 200,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\x9f\s][^\x00-\x1f\x7f-\x9f]*$"
+    )]
     name: Option<String>,
 }
 
+/// Give a session a name
+#[utoipa::path(
+    put, path = "/sessions/{session}/name", operation_id = "goose_released_rename_session",
+    params(("session" = inline(SessionParam), Path, description = "The session")),
+    request_body(content = NameIn, description = "The name", example = json!({ "name": "Tidy the notes" })),
+    responses((status = 200, description = "It has it"), Always, Posted, NoSession),
+)]
 pub(crate) async fn rename(
     State(api): State<Api>,
     path: One,
@@ -89,6 +137,12 @@ pub(crate) async fn rename(
     Ok(nothing().into_response())
 }
 
+/// Delete a session
+#[utoipa::path(
+    delete, path = "/sessions/{session}", operation_id = "goose_released_delete_session",
+    params(("session" = inline(SessionParam), Path, description = "The session"), IdempotencyKey),
+    responses((status = 200, description = "It is gone"), Always, NotDeleted),
+)]
 pub(crate) async fn delete(State(api): State<Api>, path: One, headers: HeaderMap) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
     let session = session_of(path)?;

@@ -7,12 +7,14 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use everturn_engine::{Cursor, SessionCursor};
-use everturn_http::{Object, Scope, named_submission, parse_json, read_body, session_stream};
+use everturn_http::{Object, Scope, document::Events, named_submission, parse_json, read_body, session_stream};
 use http::{HeaderMap, StatusCode};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
+    answers::{Always, NoSession, NotOpened, NotSaid, Posted},
+    describe::{SessionEvent, SessionParam, UserMessage, replacement, uuid},
     error::ApiError,
     projection::{self, SESSION},
     recipe::Wanted,
@@ -22,14 +24,51 @@ use crate::{
 };
 
 /// `SessionReplyRequest`.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
+#[schema(as = goose::SessionReplyRequest)]
 struct SessionReplyIn {
+    #[schema(schema_with = uuid, required)]
     request_id: Option<String>,
+    #[schema(value_type = UserMessage, required)]
     user_message: Option<Object<MessageIn>>,
+    #[schema(schema_with = replacement, required = false)]
     override_conversation: Option<Vec<Object<MessageIn>>>,
+    /// A recipe of the server, for the session, which keeps it.
     recipe_name: Option<String>,
+    /// Which version of it; the newest if it is left out.
     recipe_version: Option<String>,
 }
+
+/// What was taken.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = goose::Taken)]
+struct Taken {
+    request_id: String,
+}
+
+/// What a session's stream answers.
+type Stream = Events<SessionEvent>;
+
+/// Say something in a session
+///
+/// What comes of it is on the session's stream. The same again has no second effect.
+#[utoipa::path(
+    post, path = "/sessions/{session}/reply", operation_id = "goose_released_session_reply",
+    params(("session" = inline(SessionParam), Path, description = "The session")),
+    request_body(content = SessionReplyIn, description = "What is said", example = json!({
+        "request_id": "0197f2ab-0000-7abc-8def-0123456789ab",
+        "user_message": {
+            "role": "user", "created": 1_772_618_400, "content": [{ "type": "text", "text": "What time is it?" }],
+            "metadata": { "userVisible": true, "agentVisible": true },
+        },
+    })),
+    responses(
+        (status = 200, description = "It is taken", body = Taken, example = json!({
+            "request_id": "0197f2ab-0000-7abc-8def-0123456789ab",
+        })),
+        Always, Posted, NotSaid,
+    ),
+)]
 
 pub(crate) async fn reply(
     State(api): State<Api>,
@@ -58,15 +97,28 @@ pub(crate) async fn reply(
         key: Some(named_submission(format!("goose:{session}:{}", id.to_ascii_lowercase()), &operation, &body)),
     };
     api.speak(&caller, Some(session), speech).await?;
-    Ok(Json(json!({ "request_id": id })).into_response())
+    Ok(Json(Taken { request_id: id }).into_response())
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
+#[schema(as = goose::CancelRequest)]
 struct CancelIn {
+    /// The request whose turn is to end.
+    #[schema(required, nullable = false)]
     request_id: Option<String>,
 }
 
-/// Ends the turn of a request. There is nothing to say about one that does not run.
+/// End the turn of a request
+///
+/// There is nothing to say about one that does not run.
+#[utoipa::path(
+    post, path = "/sessions/{session}/cancel", operation_id = "goose_released_cancel_request",
+    params(("session" = inline(SessionParam), Path, description = "The session")),
+    request_body(content = CancelIn, description = "Which request", example = json!({
+        "request_id": "0197f2ab-0000-7abc-8def-0123456789ab",
+    })),
+    responses((status = 200, description = "It does not run"), Always, Posted, NoSession),
+)]
 pub(crate) async fn cancel(
     State(api): State<Api>,
     path: One,
@@ -86,6 +138,27 @@ pub(crate) async fn cancel(
     Ok(nothing().into_response())
 }
 
+/// Watch a session
+///
+/// All its turns, one after the other, as long as the client stays. Without `Last-Event-ID` it begins with the last turn,
+/// with a plain number, as other servers have them, with the first.
+#[utoipa::path(
+    get, path = "/sessions/{session}/events", operation_id = "goose_released_watch_session",
+    params(
+        ("session" = inline(SessionParam), Path, description = "The session"),
+        (
+            "Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that was seen",
+            nullable = false, example = "turn_0197f2ab000070008000000000000001:17",
+        ),
+    ),
+    responses(
+        (
+            status = 200, description = "The events of the session, as server-sent events",
+            content_type = "text/event-stream", body = inline(Stream), example = json!(": ping\n\n"),
+        ),
+        Always, NotOpened,
+    ),
+)]
 pub(crate) async fn events(State(api): State<Api>, path: One, headers: HeaderMap) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
     let session = session_of(path)?;

@@ -10,25 +10,37 @@ use axum::{
 };
 use everturn_core::{Message, Timestamp};
 use everturn_engine::{ImportedTurn, NewConversation, SessionUpdate};
-use everturn_http::{BodyLimits, Object, Scope, parse_json, read_body, submission_key};
+use everturn_http::{BodyLimits, Object, Scope, document::IdempotencyKey, parse_json, read_body, submission_key};
 use everturn_recipes::Recipe;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
 use crate::{
     agent::note_folder,
+    answers::{Always, NoSession, NotMade, Posted},
+    describe::{HistoryMessage, SessionParam, described, of, said, values},
     error::ApiError,
     recipe::{Chosen, put_on},
     reply::unwrapped,
     routes::{Api, One, session_of},
     scalar::Scalar,
-    session_out::SessionOut,
+    session_out::{SessionOut, session_example},
     sessions::{Detail, checked_name},
     wire::{MessageIn, Visible, history},
 };
 
+/// Give out a session as a file
+///
 /// A JSON string with the session's pretty JSON in it: what the releases send, and save as a file.
+#[utoipa::path(
+    get, path = "/sessions/{session}/export", operation_id = "goose_released_export_session",
+    params(("session" = inline(SessionParam), Path, description = "The session")),
+    responses(
+        (status = 200, description = "The file", content_type = "application/json", body = String, example = json!("{\n  \"id\": \"20260304_1\"\n}")),
+        Always, NoSession,
+    ),
+)]
 pub(crate) async fn export(State(api): State<Api>, path: One, headers: HeaderMap) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
     let record = api.record(&caller.tenant, &session_of(path)?).await?;
@@ -52,6 +64,33 @@ struct SessionIn {
     agent: Option<String>,
 }
 
+described! {
+    /// What can be imported.
+    ImportIn = "goose.Import", [HistoryMessage], json!({
+        "type": "object",
+        "description": "A session as some server gave it out, or a field with the text of such a file",
+        "properties": {
+            "json": {
+                "type": ["string", "null"], "description": "The text of a file; nothing else is looked at then",
+                "contentMediaType": "application/json", "contentSchema": of("goose.Import"),
+            },
+            "name": { "type": ["string", "null"] },
+            "description": { "type": ["string", "null"], "description": "What older releases called the name" },
+            "working_dir": { "type": ["string", "null"], "maxLength": 4096 },
+            "conversation": said(),
+            "messages": said(),
+            "recipe": { "description": "Left out if this server lacks what it needs" },
+            "user_recipe_values": values(),
+            "agent": { "type": ["string", "null"] },
+        },
+        "anyOf": [
+            { "required": ["json"], "properties": { "json": { "type": "string" } } },
+            { "required": ["conversation"], "properties": { "conversation": { "type": "array" } } },
+            { "required": ["messages"], "properties": { "messages": { "type": "array" } } },
+        ],
+    });
+}
+
 impl SessionIn {
     fn read(body: &[u8], limits: BodyLimits) -> Result<Self, ApiError> {
         let Object(outer): Object<Self> = parse_json(body, limits)?;
@@ -63,7 +102,24 @@ impl SessionIn {
     }
 }
 
-/// Makes a session of a file that this server or another gave out. It gets a name of its own.
+/// Take in a session from a file
+///
+/// Of this server or another one. It gets an id of its own.
+#[utoipa::path(
+    post, path = "/sessions/import", operation_id = "goose_released_import_session",
+    params(IdempotencyKey),
+    request_body(content = ImportIn, description = "The session", example = json!({
+        "name": "Greetings",
+        "conversation": [
+            { "role": "user", "created": 1_772_618_400, "content": [{ "type": "text", "text": "Hello" }] },
+            { "role": "assistant", "created": 1_772_618_401, "content": [{ "type": "text", "text": "Hello!" }] },
+        ],
+    })),
+    responses(
+        (status = 200, description = "The session", body = SessionOut<'_>, example = json!(session_example(true))),
+        Always, Posted, NotMade,
+    ),
+)]
 pub(crate) async fn import(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
     let limits = api.message_limits();

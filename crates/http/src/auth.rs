@@ -1,12 +1,15 @@
-//! Keys: who calls, and what they may do.
+//! Who calls, and what they may do.
+
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use everturn_core::TenantId;
+use everturn_engine::{Account, Whose};
 use http::{HeaderMap, HeaderName, header};
-use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
+use serde::{Deserialize, Serialize};
 
-/// What a key allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a key allows. Each allows what those before it do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// Reading sessions and turns.
     Read,
@@ -16,24 +19,36 @@ pub enum Scope {
     Admin,
 }
 
-/// A key as the server knows it: not the key itself.
-#[derive(Clone)]
-pub struct Key {
-    digest: [u8; 32],
-    tenant: TenantId,
-    scopes: Vec<Scope>,
-}
+impl Scope {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Chat, Self::Admin];
 
-impl std::fmt::Debug for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Key").field("tenant", &self.tenant).field("scopes", &self.scopes).finish_non_exhaustive()
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Chat => "chat",
+            Self::Admin => "admin",
+        }
     }
 }
 
-impl Key {
-    /// Keeps what is needed to recognise a key.
-    pub fn new(secret: &str, tenant: TenantId, scopes: Vec<Scope>) -> Self {
-        Self { digest: Sha256::digest(secret.as_bytes()).into(), tenant, scopes }
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A word that is no scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a scope is read, chat or admin")]
+pub struct NoScope;
+
+impl FromStr for Scope {
+    type Err = NoScope;
+
+    fn from_str(word: &str) -> Result<Self, NoScope> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == word).ok_or(NoScope)
     }
 }
 
@@ -42,31 +57,51 @@ impl Key {
 pub struct Caller {
     /// The tenant that the key belongs to.
     pub tenant: TenantId,
-    scopes: Vec<Scope>,
+    /// On whose account the caller acts.
+    pub account: Arc<Account>,
+    /// The most that the caller may do.
+    pub(crate) allowed: Option<Scope>,
 }
 
 impl Caller {
     /// Checks that the caller may do this.
     pub fn require(&self, needed: Scope) -> Result<(), AuthError> {
-        let allows = |scope: &Scope| match (scope, needed) {
-            (Scope::Admin, _) | (Scope::Chat, Scope::Chat | Scope::Read) | (Scope::Read, Scope::Read) => true,
-            (Scope::Chat, Scope::Admin) | (Scope::Read, Scope::Chat | Scope::Admin) => false,
-        };
-        if self.scopes.iter().any(allows) { Ok(()) } else { Err(AuthError::Scope { needed }) }
+        match self.allowed {
+            Some(allowed) if allowed >= needed => Ok(()),
+            Some(_) | None => Err(AuthError::Scope { needed }),
+        }
     }
 }
 
 /// Why a caller is turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
+    /// More requests than the key or the tenant may make.
+    #[error(
+        "this {whose} may make {limit} request{} a second; try again in a moment", if *.limit == 1 { "" } else { "s" }
+    )]
+    TooMany {
+        /// Whose quota.
+        whose: Whose,
+        /// How many in a second.
+        limit: u32,
+        /// When the next one is taken.
+        retry_after: Duration,
+    },
     /// No key was sent.
     #[error("this server wants a key: send the header Authorization: Bearer <key>")]
     Missing,
     /// A key that is not known.
     #[error("the key is not valid on this server")]
     Invalid,
+    /// A key whose time is over.
+    #[error("the key has expired; ask for a new one")]
+    Expired,
+    /// A key that was taken back.
+    #[error("the key was revoked; ask for a new one")]
+    Revoked,
     /// A key that does not allow this.
-    #[error("the key does not allow this; it needs the scope {}", name(.needed))]
+    #[error("the key does not allow this; it needs the scope {needed}")]
     Scope {
         /// What it would need.
         needed: Scope,
@@ -79,63 +114,29 @@ pub enum AuthError {
     Host,
 }
 
-fn name(scope: &Scope) -> &'static str {
-    match scope {
-        Scope::Read => "read",
-        Scope::Chat => "chat",
-        Scope::Admin => "admin",
-    }
+/// The value of `Retry-After` for a wait: whole seconds, and at least one.
+pub fn retry_seconds(wait: Duration) -> u32 {
+    let whole = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    u32::try_from(whole).unwrap_or(u32::MAX).max(1)
 }
 
-/// The keys of a server.
-#[derive(Clone, Debug)]
-pub enum Keys {
-    /// None: everybody on this machine may do everything, as tenant `local`.
-    Open,
-    /// These.
-    Closed(Vec<Key>),
+/// The key of a bearer. Not always a text: nobody has promised that.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let at = value.iter().position(|byte| *byte == b' ')?;
+    let (scheme, secret) = value.split_at(at);
+    scheme.eq_ignore_ascii_case(b"bearer").then(|| secret.trim_ascii())
 }
 
-impl Keys {
-    /// Finds out who calls.
-    pub fn caller(&self, headers: &HeaderMap) -> Result<Caller, AuthError> {
-        self.caller_with(headers, bearer(headers))
-    }
-
-    /// Finds out who calls, in a dialect that has a place of its own for the key: a bearer's key comes first.
-    pub fn caller_by_header(&self, headers: &HeaderMap, place: &HeaderName) -> Result<Caller, AuthError> {
-        let own = || headers.get(place).and_then(|value| value.to_str().ok()).map(str::trim);
-        self.caller_with(headers, bearer(headers).or_else(own))
-    }
-
-    fn caller_with(&self, headers: &HeaderMap, secret: Option<&str>) -> Result<Caller, AuthError> {
-        match self {
-            Self::Open => {
-                // A page on the web can have its own name resolve to this machine; the browser then sends that name.
-                let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-                if host.is_some_and(|host| !is_loopback(host)) {
-                    return Err(AuthError::Host);
-                }
-                Ok(Caller { tenant: TenantId::local(), scopes: vec![Scope::Admin] })
-            }
-            Self::Closed(keys) => {
-                let secret = secret.ok_or(AuthError::Missing)?;
-                let digest: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
-                // All are compared, so that the time tells nothing.
-                let found = keys
-                    .iter()
-                    .fold(None, |found, key| if bool::from(key.digest.ct_eq(&digest)) { Some(key) } else { found });
-                let key = found.ok_or(AuthError::Invalid)?;
-                Ok(Caller { tenant: key.tenant.clone(), scopes: key.scopes.clone() })
-            }
-        }
-    }
+/// The key in another header.
+pub(crate) fn in_header<'h>(headers: &'h HeaderMap, place: &HeaderName) -> Option<&'h [u8]> {
+    headers.get(place).map(|value| value.as_bytes().trim_ascii())
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, secret) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
+/// Whether the request calls this machine by one of its own names. A page on the web can have its own name resolve to
+/// this machine; the browser then sends that name.
+pub(crate) fn names_this_machine(headers: &HeaderMap) -> bool {
+    headers.get(header::HOST).and_then(|host| host.to_str().ok()).is_none_or(is_loopback)
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -151,47 +152,23 @@ fn is_loopback(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn headers(name: HeaderName, value: &str) -> HeaderMap {
-        HeaderMap::from_iter([(name, value.parse().unwrap())])
+    #[test]
+    fn scopes_include_those_below_them() {
+        let may = |allowed: Option<Scope>| {
+            let caller = Caller { tenant: TenantId::local(), account: Arc::default(), allowed };
+            Scope::ALL.map(|needed| caller.require(needed).is_ok())
+        };
+        assert_eq!(may(None), [false, false, false]);
+        assert_eq!(may(Some(Scope::Read)), [true, false, false]);
+        assert_eq!(may(Some(Scope::Chat)), [true, true, false]);
+        assert_eq!(may(Some(Scope::Admin)), [true, true, true]);
+        assert_eq!("chat".parse(), Ok(Scope::Chat));
+        assert_eq!("Chat".parse::<Scope>(), Err(NoScope));
     }
 
     #[test]
-    fn a_key_gives_its_tenant_and_scopes() {
-        let acme: TenantId = "acme".parse().unwrap();
-        let keys = Keys::Closed(vec![
-            Key::new("other", TenantId::local(), vec![Scope::Admin]),
-            Key::new("secret", acme.clone(), vec![Scope::Read]),
-        ]);
-        let caller = keys.caller(&headers(header::AUTHORIZATION, "bearer secret")).unwrap();
-        assert_eq!(caller.tenant, acme);
-        assert_eq!(caller.require(Scope::Read), Ok(()));
-        assert_eq!(caller.require(Scope::Chat), Err(AuthError::Scope { needed: Scope::Chat }));
-        let refused = |value| keys.caller(&headers(header::AUTHORIZATION, value)).unwrap_err();
-        assert_eq!(refused("Bearer wrong"), AuthError::Invalid);
-        assert_eq!(refused("Basic secret"), AuthError::Missing);
-        assert_eq!(keys.caller(&HeaderMap::new()).unwrap_err(), AuthError::Missing);
-        assert!(!format!("{keys:?}").contains("secret"));
-    }
-
-    #[test]
-    fn a_dialect_may_have_a_place_for_keys() {
-        let keys = Keys::Closed(vec![Key::new("secret", TenantId::local(), vec![Scope::Read])]);
-        let place = HeaderName::from_static("x-secret-key");
-        let by = |headers: HeaderMap| keys.caller_by_header(&headers, &place).map(|_| ());
-        assert_eq!(by(headers(place.clone(), "secret")), Ok(()));
-        assert_eq!(by(headers(header::AUTHORIZATION, "Bearer secret")), Ok(()));
-        assert_eq!(by(headers(place.clone(), "wrong")), Err(AuthError::Invalid));
-        assert_eq!(by(HeaderMap::new()), Err(AuthError::Missing));
-        assert_eq!(keys.caller(&headers(place.clone(), "secret")).unwrap_err(), AuthError::Missing);
-    }
-
-    #[test]
-    fn without_keys_only_this_machines_names_count() {
-        for host in ["localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "127.9.9.9"] {
-            assert!(Keys::Open.caller(&headers(header::HOST, host)).is_ok(), "{host}");
-        }
-        for host in ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "10.0.0.1"] {
-            assert_eq!(Keys::Open.caller(&headers(header::HOST, host)).unwrap_err(), AuthError::Host, "{host}");
-        }
+    fn waits_are_whole_seconds() {
+        assert_eq!(retry_seconds(Duration::ZERO), 1);
+        assert_eq!(retry_seconds(Duration::from_millis(1001)), 2);
     }
 }

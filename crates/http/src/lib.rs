@@ -2,30 +2,44 @@
 //!
 //! Nothing here knows a protocol. A dialect brings its routes, its request types, its errors and its projections.
 
+mod activity;
 mod auth;
 mod body;
+mod connection;
 mod cors;
+mod docs;
+pub mod document;
+mod forwarded;
 mod frame_stream;
 mod idempotency;
+mod keys;
 mod metrics;
 mod object;
 mod operations;
+mod proxies;
+mod renewal;
 mod request_id;
 mod server;
 mod session_stream;
 mod stream;
+mod tls;
+mod view_error;
 mod views;
 
-pub use auth::{AuthError, Caller, Key, Keys, Scope};
+pub use auth::{AuthError, Caller, NoScope, Scope, retry_seconds};
 pub use body::{BodyError, BodyLimits, parse_json, read_body};
 pub use cors::cors;
+pub use docs::docs;
 pub use frame_stream::{Snapshots, frame_stream};
 pub use idempotency::{IDEMPOTENCY_KEY, KeyError, named_submission, submission_key};
+pub use keys::{BookError, Key, KeyInfo, KeyStatus, Keys, MAX_KEY_NAME, MAX_LIVE_KEYS, NewKey, Quotas};
 pub use metrics::{HttpMetrics, count_answers};
 pub use object::Object;
 pub use operations::{Operations, Report, operations};
+pub use proxies::{ClientAddress, Proxies, ProxyHeaders};
 pub use request_id::request_id;
 pub use server::{Connections, serve};
 pub use session_stream::session_stream;
 pub use stream::{MESSAGE_ID, SESSION_ID, event_stream, identify};
+pub use tls::{Tls, TlsError, TlsFiles};
 pub use views::{Views, views};

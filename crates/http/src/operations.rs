@@ -3,15 +3,18 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use axum::{
-    Json, Router,
+    Json,
     extract::State,
     response::{IntoResponse, Response},
-    routing::get,
 };
 use everturn_engine::Engine;
 use http::{StatusCode, header};
 use prometheus_client::{encoding::text::encode, registry::Registry};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::document;
 
 /// What the routes need.
 #[derive(Clone, Debug)]
@@ -42,14 +45,77 @@ impl fmt::Debug for Report {
 }
 
 /// `/healthz`, `/readyz`, `/metrics`. Open without a key: they hold no content of anybody's.
-pub fn operations(operations: Operations) -> Router {
-    Router::new()
-        .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(operations)
+pub fn operations(operations: Operations) -> OpenApiRouter {
+    let routes = OpenApiRouter::default().routes(routes!(healthy)).routes(routes!(ready)).routes(routes!(metrics));
+    document::tagged(routes, "Operations", &[]).with_state(operations)
 }
 
+/// Tell that the server is up
+#[utoipa::path(
+    get, path = "/healthz", operation_id = "ops_health",
+    responses((status = 200, description = "It is", content_type = "text/plain", body = String, example = json!("ok\n"))),
+    security(()),
+)]
+async fn healthy() -> &'static str {
+    "ok\n"
+}
+
+/// How the server is.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = operations::Readiness)]
+struct Readiness {
+    #[schema(schema_with = readiness)]
+    status: &'static str,
+    /// Why it is not ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    trouble: Option<String>,
+    /// The MCP servers, by name. They do not make this server unready.
+    #[schema(value_type = BTreeMap<String, ServerReport>)]
+    mcp: BTreeMap<String, Value>,
+}
+
+fn readiness() -> document::AnySchema {
+    document::schema(serde_json::json!({ "type": "string", "enum": ["ready", "not ready"] }))
+}
+
+/// How an MCP server is.
+#[derive(utoipa::ToSchema)]
+#[schema(as = operations::McpServer)]
+#[expect(dead_code, reason = "what the report's values look like, for the document")]
+struct ServerReport {
+    /// `starting`, `ready`, or `failed`: it is started again and again.
+    state: String,
+    /// How many tools it offers.
+    tools: usize,
+    /// How often it was started again.
+    restarts: u64,
+}
+
+/// Tell whether the server takes work
+///
+/// In words, or in JSON if there are MCP servers to tell of.
+#[utoipa::path(
+    get, path = "/readyz", operation_id = "ops_readiness",
+    responses(
+        (status = 200, description = "It does", content(
+            (String = "text/plain", example = json!("ready\n")),
+            (Readiness = "application/json", example = json!({
+                "status": "ready",
+                "mcp": { "time": { "state": "ready", "tools": 2, "restarts": 0 } },
+            })),
+        )),
+        (status = 503, description = "It does not: it is stopping, or its store is in trouble", content(
+            (String = "text/plain", example = json!("not ready: the server is shutting down\n")),
+            (Readiness = "application/json", example = json!({
+                "status": "not ready",
+                "trouble": "the server is shutting down",
+                "mcp": { "time": { "state": "failed", "tools": 0, "restarts": 1 } },
+            })),
+        )),
+    ),
+    security(()),
+)]
 async fn ready(State(operations): State<Operations>) -> Response {
     let trouble = operations.engine.trouble();
     let status = if trouble.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -59,12 +125,24 @@ async fn ready(State(operations): State<Operations>) -> Response {
         return (status, text).into_response();
     }
     let told = match trouble {
-        None => json!({ "status": "ready", "mcp": mcp }),
-        Some(trouble) => json!({ "status": "not ready", "trouble": trouble.to_string(), "mcp": mcp }),
+        None => Readiness { status: "ready", trouble: None, mcp },
+        Some(trouble) => Readiness { status: "not ready", trouble: Some(trouble.to_string()), mcp },
     };
     (status, Json(told)).into_response()
 }
 
+/// Tell what is counted
+///
+/// For Prometheus, in the OpenMetrics text format.
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "ops_metrics",
+    responses((
+        status = 200, description = "All counters and gauges",
+        content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        body = String, example = json!("# TYPE everturn_http_answers counter\n# EOF\n"),
+    )),
+    security(()),
+)]
 async fn metrics(State(operations): State<Operations>) -> impl IntoResponse {
     let mut text = String::new();
     match encode(&mut text, &operations.registry) {

@@ -5,7 +5,9 @@ use std::time::Instant;
 use axum::{extract::Request, middleware::Next, response::Response};
 use everturn_core::TurnId;
 use http::{HeaderName, HeaderValue};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, field::display};
+
+use crate::proxies::ClientAddress;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Names from outside are taken up to this length.
@@ -14,7 +16,8 @@ const MAX_LENGTH: usize = 64;
 /// Takes the client's name for the request, or makes one; logs the request under it and sends it back.
 pub async fn request_id(request: Request, next: Next) -> Response {
     let id = name_of(&request);
-    let span = tracing::info_span!("request", id, method = %request.method(), path = request.uri().path());
+    let client = request.extensions().get::<ClientAddress>().map(|client| display(client.ip));
+    let span = tracing::info_span!("request", id, client, method = %request.method(), path = request.uri().path());
     let begun = Instant::now();
     let mut response = next.run(request).instrument(span.clone()).await;
     let milliseconds = begun.elapsed().as_secs_f64() * 1e3;

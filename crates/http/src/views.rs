@@ -6,21 +6,26 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
-    Json, Router,
     extract::{
         Path, Query, State,
         rejection::{PathRejection, QueryRejection},
     },
-    response::{IntoResponse, Response},
-    routing::get,
+    response::Response,
 };
 use everturn_core::{SessionId, TurnId};
 use everturn_engine::{Cursor, Engine, OpenError, Projection};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::json;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{AuthError, Keys, Scope, event_stream, stream::no_more};
+use crate::{
+    Keys, Scope,
+    document::{self, BEARER_KEY, STREAM_TOKEN},
+    event_stream,
+    stream::no_more,
+    view_error::{ErrorBody, Refused, ViewError},
+};
 
 /// The view of those who do not say which.
 const DEFAULT_VIEW: &str = "native";
@@ -59,20 +64,77 @@ impl Views {
 
 /// `GET /api/v1/sessions/{session}/messages/{turn}/stream?as=<view>`, with `Last-Event-ID` or `?since=`, and with a key in
 /// the header or a stream token in `?token=`.
-pub fn views(views: Views) -> Router {
-    Router::new()
-        .route("/api/v1/sessions/{session}/messages/{turn}/stream", get(view))
-        .method_not_allowed_fallback(async || ViewError::method())
-        .with_state(views)
+pub fn views(views: Views) -> OpenApiRouter {
+    let routes = document::with_schema::<ErrorBody, _>(OpenApiRouter::default().routes(routes!(view)));
+    let mut routes = document::tagged(routes, "Durable streaming", &[BEARER_KEY, STREAM_TOKEN]);
+    // Which views there are is known only here.
+    let names: Vec<_> = views.projections.keys().copied().collect();
+    let operations = document::operations(routes.get_openapi_mut());
+    let parameters = operations.filter_map(|operation| operation.parameters.as_mut()).flatten();
+    for parameter in parameters {
+        if let utoipa::openapi::RefOr::T(parameter) = parameter
+            && parameter.name == "as"
+        {
+            let schema = json!({ "type": "string", "enum": names, "default": DEFAULT_VIEW });
+            parameter.schema = Some(document::schema(schema));
+        }
+    }
+    document::behind(routes, |router| {
+        router.method_not_allowed_fallback(async || ViewError::method()).with_state(views)
+    })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 struct ViewQuery {
+    /// Which view: the frames of which dialect
+    #[param(nullable = false)]
     r#as: Option<String>,
+    /// The `id` of the last frame that was seen; the header Last-Event-ID comes before it
+    #[param(nullable = false, pattern = r"^(0|[1-9][0-9]{0,17}(\.[1-9][0-9]{0,8})?)$", example = "17")]
     since: Option<String>,
+    // In the document it is a way to be let in.
+    #[param(ignore)]
     token: Option<String>,
 }
 
+/// Watch a turn
+///
+/// From its beginning, or from after the last frame that was seen; while it runs or later, and as often as one likes. The
+/// stream ends when the turn does. Every dialect's streams can be read here: the ids are in the headers X-Session-Id and
+/// X-Message-Id of the answer that began the turn.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{session}/messages/{turn}/stream", operation_id = "native_watch_message",
+    params(
+        ("session" = String, Path, description = "The session"),
+        ("turn" = String, Path, description = "The message"),
+        ViewQuery,
+        (
+            "Last-Event-ID" = Option<String>, Header, description = "The `id` of the last frame that was seen",
+            nullable = false, pattern = r"^(0|[1-9][0-9]{0,17}(\.[1-9][0-9]{0,8})?)$", example = "17",
+        ),
+    ),
+    responses(
+        (
+            status = 200, description = "The frames, as server-sent events; those of the view `native` are described by \
+                the schema native.Event",
+            headers(
+                ("X-Session-Id" = String, description = "The session"),
+                ("X-Message-Id" = String, description = "The message"),
+            ),
+            content_type = "text/event-stream", body = String,
+            example = json!("retry: 1000\n\nid: 2\ndata: {\"type\":\"delta\",\"content\":\"Hel\"}\n\n"),
+        ),
+        (
+            status = 204, description = "The turn is over and all of it was seen: do not come again",
+            headers(
+                ("X-Session-Id" = String, description = "The session"),
+                ("X-Message-Id" = String, description = "The message"),
+            ),
+        ),
+        Refused,
+    ),
+)]
 async fn view(
     State(views): State<Views>,
     path: Result<Path<(String, String)>, PathRejection>,
@@ -113,65 +175,4 @@ async fn view(
         Some(reader) => event_stream(reader, views.silence),
         None => no_more(&session, &turn),
     })
-}
-
-/// `{"detail":{"code":…,"message":…}}`.
-struct ViewError {
-    status: StatusCode,
-    code: &'static str,
-    message: String,
-}
-
-impl ViewError {
-    fn invalid(code: &'static str, message: String) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, code, message }
-    }
-
-    fn method() -> Self {
-        let message = "this path does not take that method".to_owned();
-        Self { status: StatusCode::METHOD_NOT_ALLOWED, code: "METHOD_NOT_ALLOWED", message }
-    }
-
-    fn token() -> Self {
-        let message = "the stream token is not valid for this turn, or has expired; ask for another one".to_owned();
-        Self { status: StatusCode::UNAUTHORIZED, code: "AUTH_TOKEN_INVALID", message }
-    }
-
-    fn cursor(text: &str, error: &dyn std::fmt::Display) -> Self {
-        let shown: String = text.chars().take(64).collect();
-        Self::invalid("CURSOR_INVALID", format!("{shown:?} cannot be resumed from: {error}"))
-    }
-}
-
-impl From<AuthError> for ViewError {
-    fn from(error: AuthError) -> Self {
-        let (status, code) = match error {
-            AuthError::Missing => (StatusCode::UNAUTHORIZED, "AUTH_HEADER_MISSING"),
-            AuthError::Invalid => (StatusCode::UNAUTHORIZED, "AUTH_TOKEN_INVALID"),
-            AuthError::Scope { .. } | AuthError::Host => (StatusCode::FORBIDDEN, "AUTH_PERMISSION_DENIED"),
-        };
-        Self { status, code, message: error.to_string() }
-    }
-}
-
-impl From<OpenError> for ViewError {
-    fn from(error: OpenError) -> Self {
-        let (status, code) = match error {
-            OpenError::NotFound => (StatusCode::NOT_FOUND, "MESSAGE_NOT_FOUND"),
-            OpenError::Cursor { .. } | OpenError::Part { .. } => (StatusCode::BAD_REQUEST, "CURSOR_INVALID"),
-            OpenError::Store(_) | OpenError::Read(_) => (StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE"),
-        };
-        Self { status, code, message: error.to_string() }
-    }
-}
-
-impl IntoResponse for ViewError {
-    fn into_response(self) -> Response {
-        let body = json!({ "detail": { "code": self.code, "message": self.message } });
-        let mut response = (self.status, Json(body)).into_response();
-        if self.status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        response
-    }
 }

@@ -1,5 +1,7 @@
 //! `/agents`: those that are configured, and profiles that a tenant has stored beside them.
 
+use std::borrow::Cow;
+
 use axum::{
     Json,
     body::Body,
@@ -7,15 +9,17 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use everturn_engine::{Agent, Profile, ProfileError, StoredProfile};
-use everturn_http::{Object, Scope, parse_json, read_body, submission_key};
+use everturn_http::{Object, Scope, document, parse_json, read_body, submission_key};
 use everturn_tools::ToolSet;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::{
+    answers::{AgentChanged, AgentFixed, AgentTaken, Always, Keyed, Listed, NoAgent, Posted},
     error::{ApiError, Thing},
     nullable,
-    paging::{List, ListQuery, Page},
+    paging::{List, ListQuery, Page, Paged},
     path,
     routes::Api,
     time::rfc3339,
@@ -24,37 +28,59 @@ use crate::{
 /// Most model calls in one turn of an agent that does not say so.
 const DEFAULT_STEPS: u32 = 25;
 
-#[derive(Serialize)]
+/// A page of agents.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Agents)]
 struct Agents<'a> {
     agents: Vec<AgentOut<'a>>,
+    /// For the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next_cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+/// An agent.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Agent)]
 struct AgentOut<'a> {
     agent_id: &'a str,
+    /// A name for people.
     name: &'a str,
+    #[schema(required)]
     description: Option<&'a str>,
     /// Of stored ones only: those of the configuration are the operator's.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     instructions: Option<&'a str>,
+    /// `provider/model`.
     model: &'a str,
+    /// Models to fall back on.
     fallback: Vec<&'a str>,
     tools: &'a [String],
+    /// Of these, the ones that run without asking.
     trusted: &'a [String],
     /// Tool servers whose tools cannot be used now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unavailable: Vec<Unavailable>,
+    /// Most model calls in one turn.
     max_steps: u32,
+    #[schema(schema_with = sources)]
     source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
     created_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
     updated_at: Option<String>,
 }
 
-#[derive(Serialize)]
+fn sources() -> document::AnySchema {
+    document::schema(json!({ "type": "string", "enum": ["configured", "stored"] }))
+}
+
+/// A tool server that cannot be used now.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::UnavailableServer)]
 struct Unavailable {
     server: String,
     reason: String,
@@ -111,18 +137,57 @@ impl<'a> From<&'a StoredProfile> for AgentOut<'a> {
 }
 
 /// What a client says about an agent. What is absent is left to the default, or as it is.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, utoipa::ToSchema)]
+#[schema(as = native::AgentChange)]
 struct AgentIn {
+    /// Its name in the API; one is made if there is none.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9._-]+$")]
     agent_id: Option<String>,
+    /// A name for people.
+    #[schema(schema_with = names)]
     name: Option<String>,
     #[serde(default, deserialize_with = "nullable::or_null")]
+    #[schema(value_type = Option<String>, max_length = 2000)]
     description: Option<Option<String>>,
+    /// Standing instructions.
+    #[schema(max_length = 262_144)]
     instructions: Option<String>,
+    /// `provider/model`.
+    #[schema(pattern = "^[^/]+/.", max_length = 400)]
     model: Option<String>,
+    /// Models to fall back on.
+    #[schema(max_items = 8)]
     fallback: Option<Vec<String>>,
     tools: Option<Vec<String>>,
+    /// Of these, the ones that run without asking.
     trusted: Option<Vec<String>>,
+    /// Most model calls in one turn.
+    #[schema(minimum = 1, maximum = 1000)]
     max_steps: Option<u32>,
+}
+
+fn names() -> document::AnySchema {
+    document::schema(json!({ "type": ["string", "null"], "maxLength": 200, "pattern": document::NOT_BLANK }))
+}
+
+/// A new agent: what a change can say, and at least a name and a model.
+struct NewAgent;
+
+impl utoipa::PartialSchema for NewAgent {
+    fn schema() -> document::AnySchema {
+        document::schema(json!({
+            "description": "A new agent",
+            "allOf": [{ "$ref": "#/components/schemas/native.AgentChange" }],
+            "required": ["name", "model"],
+            "properties": { "name": { "type": "string" }, "model": { "type": "string" } },
+        }))
+    }
+}
+
+impl utoipa::ToSchema for NewAgent {
+    fn name() -> Cow<'static, str> {
+        "native.NewAgent".into()
+    }
 }
 
 impl AgentIn {
@@ -158,7 +223,20 @@ impl AgentIn {
     }
 }
 
-/// The configured agents come first, on the first page; the stored ones are paged.
+/// List agents
+///
+/// The configured ones come first, on the first page; the stored ones are paged.
+#[utoipa::path(
+    get, path = "/agents", operation_id = "native_list_agents",
+    params(Paged),
+    responses(
+        (status = 200, description = "A page", body = Agents<'_>, example = json!({ "agents": [{
+            "agent_id": "demo", "name": "Demo", "description": null, "model": "demo/demo", "fallback": [],
+            "tools": ["clock"], "trusted": [], "max_steps": 25, "source": "configured",
+        }] })),
+        Always, Listed,
+    ),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     headers: HeaderMap,
@@ -177,6 +255,19 @@ pub(crate) async fn list(
     Ok(Json(Agents { agents, next_cursor }).into_response())
 }
 
+/// Show an agent
+#[utoipa::path(
+    get, path = "/agents/{agent}", operation_id = "native_show_agent",
+    params(("agent" = String, Path, description = "The agent", example = "ann")),
+    responses(
+        (status = 200, description = "The agent", body = AgentOut<'_>, example = json!({
+            "agent_id": "ann", "name": "Ann", "description": "Sums", "instructions": "Be brief.", "model": "demo/demo",
+            "fallback": [], "tools": ["clock"], "trusted": [], "max_steps": 25, "source": "stored",
+            "created_at": "2026-07-25T17:20:00.120Z", "updated_at": "2026-07-25T17:20:00.120Z",
+        })),
+        Always, NoAgent,
+    ),
+)]
 pub(crate) async fn show(State(api): State<Api>, path: path::One, headers: HeaderMap) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
     let id = path::name(path, Thing::Agent)?;
@@ -188,6 +279,20 @@ pub(crate) async fn show(State(api): State<Api>, path: path::One, headers: Heade
     Ok(Json(AgentOut::from(&stored)).into_response())
 }
 
+/// Make an agent
+#[utoipa::path(
+    post, path = "/agents", operation_id = "native_create_agent",
+    params(document::IdempotencyKey),
+    request_body(content = NewAgent, example = json!({ "agent_id": "ann", "name": "Ann", "model": "demo/demo" })),
+    responses(
+        (status = 201, description = "The agent", body = AgentOut<'_>, example = json!({
+            "agent_id": "ann", "name": "Ann", "description": "Sums", "instructions": "Be brief.", "model": "demo/demo",
+            "fallback": [], "tools": ["clock"], "trusted": [], "max_steps": 25, "source": "stored",
+            "created_at": "2026-07-25T17:20:00.120Z", "updated_at": "2026-07-25T17:20:00.120Z",
+        })),
+        Always, Posted, AgentTaken,
+    ),
+)]
 pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Admin)?;
     let body = read_body(&headers, body, api.limits).await?;
@@ -198,6 +303,22 @@ pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Bod
     Ok((StatusCode::CREATED, Json(AgentOut::from(&stored))).into_response())
 }
 
+/// Change an agent
+///
+/// What is not said stays as it is.
+#[utoipa::path(
+    patch, path = "/agents/{agent}", operation_id = "native_change_agent",
+    params(("agent" = String, Path, description = "The agent", example = "ann"), document::IdempotencyKey),
+    request_body(content = AgentIn, example = json!({ "description": "Sums", "max_steps": 9 })),
+    responses(
+        (status = 200, description = "The agent", body = AgentOut<'_>, example = json!({
+            "agent_id": "ann", "name": "Ann", "description": "Sums", "instructions": "Be brief.", "model": "demo/demo",
+            "fallback": [], "tools": ["clock"], "trusted": [], "max_steps": 25, "source": "stored",
+            "created_at": "2026-07-25T17:20:00.120Z", "updated_at": "2026-07-25T17:20:00.120Z",
+        })),
+        Always, Posted, AgentChanged,
+    ),
+)]
 pub(crate) async fn change(
     State(api): State<Api>,
     path: path::One,
@@ -220,6 +341,14 @@ pub(crate) async fn change(
     Ok(Json(AgentOut::from(&stored)).into_response())
 }
 
+/// Delete an agent
+///
+/// It takes no new sessions then; those that it has go on with it.
+#[utoipa::path(
+    delete, path = "/agents/{agent}", operation_id = "native_delete_agent",
+    params(("agent" = String, Path, description = "The agent", example = "ann"), document::IdempotencyKey),
+    responses((status = 204, description = "It is deleted"), Always, Keyed, AgentFixed),
+)]
 pub(crate) async fn delete(
     State(api): State<Api>,
     path: path::One,

@@ -7,52 +7,76 @@ use axum::{
 };
 use everturn_core::{ArtifactId, TenantId};
 use everturn_engine::{Artifact, ArtifactVersion};
-use everturn_http::Scope;
+use everturn_http::{Scope, document};
 use everturn_tools::ArtifactType;
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::{
+    answers::{Always, Listed, NoArtifact},
     code::Code,
     download::{Download, file_name},
-    error::{ApiError, Thing},
+    error::{ApiError, ErrorBody, Thing},
     links::artifact_url,
-    paging::{List, ListQuery, Page},
+    paging::{List, ListQuery, Page, Paged},
     path,
     routes::Api,
     time::rfc3339,
 };
 
-#[derive(Serialize)]
+/// A page of artifacts.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Artifacts)]
 struct Artifacts<'a> {
     artifacts: Vec<ArtifactOut<'a>>,
+    /// For the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next_cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+/// Something that an agent has written.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Artifact)]
 struct ArtifactOut<'a> {
     artifact_id: &'a str,
+    #[schema(schema_with = types)]
     artifact_type: &'static str,
     title: &'a str,
+    /// Of programs.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     language: Option<&'a str>,
+    /// The last one.
     version: u32,
     content_type: &'static str,
     session_id: &'a str,
+    /// Where the last version is.
     download_url: String,
     versions: Vec<VersionOut<'a>>,
+    #[schema(format = DateTime)]
     created_at: String,
+    #[schema(format = DateTime)]
     updated_at: String,
 }
 
-#[derive(Serialize)]
+fn types() -> document::AnySchema {
+    let all = ["text", "markdown", "html", "code", "csv", "json", "svg"];
+    document::schema(json!({ "type": "string", "enum": all }))
+}
+
+/// A version of an artifact.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::ArtifactVersion)]
 struct VersionOut<'a> {
     version: u32,
     title: &'a str,
     bytes: usize,
+    /// The message that it was written in.
     message_id: &'a str,
     download_url: String,
+    #[schema(format = DateTime)]
     created_at: String,
 }
 
@@ -84,6 +108,26 @@ impl<'a> From<&'a Artifact> for ArtifactOut<'a> {
     }
 }
 
+/// List artifacts
+///
+/// What agents have written, newest first.
+#[utoipa::path(
+    get, path = "/artifacts", operation_id = "native_list_artifacts",
+    params(Paged, ("session_id" = Option<String>, Query, description = "Of this session only", nullable = false)),
+    responses(
+        (status = 200, description = "A page", body = Artifacts<'_>, example = json!({ "artifacts": [{
+            "artifact_id": "art_0198c0ffee", "artifact_type": "markdown", "title": "Plan", "version": 1,
+            "content_type": "text/markdown; charset=utf-8", "session_id": "sess_0198c0ffee",
+            "download_url": "/api/v1/artifacts/art_0198c0ffee?version=1",
+            "versions": [{
+                "version": 1, "title": "Plan", "bytes": 412, "message_id": "turn_0198c0ffee",
+                "download_url": "/api/v1/artifacts/art_0198c0ffee?version=1", "created_at": "2026-07-25T17:20:00.120Z",
+            }],
+            "created_at": "2026-07-25T17:20:00.120Z", "updated_at": "2026-07-25T17:20:00.120Z",
+        }] })),
+        Always, Listed,
+    ),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     headers: HeaderMap,
@@ -101,6 +145,24 @@ pub(crate) async fn list(
     Ok(Json(Artifacts { artifacts, next_cursor }).into_response())
 }
 
+/// Show an artifact and its versions
+#[utoipa::path(
+    get, path = "/artifacts/{artifact}/versions", operation_id = "native_show_artifact",
+    params(("artifact" = String, Path, description = "The artifact", example = "art_0198c0ffee")),
+    responses(
+        (status = 200, description = "The artifact", body = ArtifactOut<'_>, example = json!({
+            "artifact_id": "art_0198c0ffee", "artifact_type": "markdown", "title": "Plan", "version": 1,
+            "content_type": "text/markdown; charset=utf-8", "session_id": "sess_0198c0ffee",
+            "download_url": "/api/v1/artifacts/art_0198c0ffee?version=1",
+            "versions": [{
+                "version": 1, "title": "Plan", "bytes": 412, "message_id": "turn_0198c0ffee",
+                "download_url": "/api/v1/artifacts/art_0198c0ffee?version=1", "created_at": "2026-07-25T17:20:00.120Z",
+            }],
+            "created_at": "2026-07-25T17:20:00.120Z", "updated_at": "2026-07-25T17:20:00.120Z",
+        })),
+        Always, NoArtifact,
+    ),
+)]
 pub(crate) async fn versions(
     State(api): State<Api>,
     path: path::One,
@@ -111,11 +173,37 @@ pub(crate) async fn versions(
     Ok(Json(ArtifactOut::from(&artifact)).into_response())
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct DownloadQuery {
+    /// Which version, if not the last
+    #[param(value_type = Option<u32>, nullable = false, minimum = 1)]
     version: Option<String>,
 }
 
+/// Download an artifact
+#[utoipa::path(
+    get, path = "/artifacts/{artifact}", operation_id = "native_download_artifact",
+    params(("artifact" = String, Path, description = "The artifact", example = "art_0198c0ffee"), DownloadQuery, ("If-None-Match" = Option<String>, Header, description = "The ETag of what the client has", nullable = false)),
+    responses(
+        (
+            status = 200, description = "Its content",
+            headers(
+                ("ETag" = String, description = "The same for the same content only"),
+                ("Content-Disposition" = String, description = "The name of the file"),
+            ),
+            content(
+                (String = "text/plain"), (String = "text/markdown"), (String = "text/html"), (String = "text/csv"),
+                (String = "image/svg+xml"), ("application/json"),
+            ),
+        ),
+        (status = 304, description = "The client has it: If-None-Match names its ETag"),
+        (status = 422, description = "The query is not as it must be", body = ErrorBody, example = json!({
+            "detail": { "code": "VALIDATION_FAILED", "message": "Failed to deserialize query string" },
+        })),
+        Always, NoArtifact,
+    ),
+)]
 pub(crate) async fn download(
     State(api): State<Api>,
     path: path::One,

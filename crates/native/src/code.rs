@@ -1,117 +1,68 @@
 //! The codes of errors. Clients act on them, so each keeps its name and its status.
 
 use http::StatusCode;
+use serde::Serialize;
 
-/// What kind of error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
-    AuthHeaderMissing,
-    AuthTokenInvalid,
-    AuthPermissionDenied,
-    NotFound,
-    MethodNotAllowed,
-    SessionNotFound,
-    MessageNotFound,
-    AgentNotFound,
-    DocumentNotFound,
-    FormNotFound,
-    ArtifactNotFound,
-    PermissionNotFound,
-    SessionBusy,
-    SessionQueueFull,
-    FormClosed,
-    IdempotencyKeyReused,
-    AgentExists,
-    Conflict,
-    BodyTooLarge,
-    BodyTooSlow,
-    BodyIncomplete,
-    DocumentSizeExceeded,
-    MediaTypeUnsupported,
-    DocumentFormatUnsupported,
-    ValidationFailed,
-    FormAnswerInvalid,
-    DocumentPasswordProtected,
-    DocumentUnreadable,
-    AgentReadOnly,
-    CursorInvalid,
-    StoreUnavailable,
-    Overloaded,
-    ShuttingDown,
-    Internal,
+/// Each code once: its name here, its name for clients, its status.
+macro_rules! codes {
+    ($($code:ident = $word:literal, $status:ident;)*) => {
+        /// What kind of error.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+        #[schema(as = native::ErrorCode)]
+        pub(crate) enum Code {
+            $(#[serde(rename = $word)] $code,)*
+        }
+
+        impl Code {
+            /// The status that goes with it.
+            pub(crate) fn status(self) -> StatusCode {
+                match self {
+                    $(Self::$code => StatusCode::$status,)*
+                }
+            }
+        }
+    };
 }
 
-impl Code {
-    /// The code as clients see it.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::AuthHeaderMissing => "AUTH_HEADER_MISSING",
-            Self::AuthTokenInvalid => "AUTH_TOKEN_INVALID",
-            Self::AuthPermissionDenied => "AUTH_PERMISSION_DENIED",
-            Self::NotFound => "NOT_FOUND",
-            Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
-            Self::SessionNotFound => "SESSION_NOT_FOUND",
-            Self::MessageNotFound => "MESSAGE_NOT_FOUND",
-            Self::AgentNotFound => "AGENT_NOT_FOUND",
-            Self::DocumentNotFound => "DOCUMENT_NOT_FOUND",
-            Self::FormNotFound => "FORM_NOT_FOUND",
-            Self::ArtifactNotFound => "ARTIFACT_NOT_FOUND",
-            Self::PermissionNotFound => "PERMISSION_NOT_FOUND",
-            Self::SessionBusy => "SESSION_BUSY",
-            Self::SessionQueueFull => "SESSION_QUEUE_FULL",
-            Self::FormClosed => "FORM_CLOSED",
-            Self::IdempotencyKeyReused => "IDEMPOTENCY_KEY_REUSED",
-            Self::AgentExists => "AGENT_EXISTS",
-            Self::Conflict => "CONFLICT",
-            Self::BodyTooLarge => "BODY_TOO_LARGE",
-            Self::BodyTooSlow => "BODY_TOO_SLOW",
-            Self::BodyIncomplete => "BODY_INCOMPLETE",
-            Self::DocumentSizeExceeded => "DOCUMENT_SIZE_EXCEEDED",
-            Self::MediaTypeUnsupported => "MEDIA_TYPE_UNSUPPORTED",
-            Self::DocumentFormatUnsupported => "DOCUMENT_FORMAT_UNSUPPORTED",
-            Self::ValidationFailed => "VALIDATION_FAILED",
-            Self::FormAnswerInvalid => "FORM_ANSWER_INVALID",
-            Self::DocumentPasswordProtected => "DOCUMENT_PASSWORD_PROTECTED",
-            Self::DocumentUnreadable => "DOCUMENT_UNREADABLE",
-            Self::AgentReadOnly => "AGENT_READ_ONLY",
-            Self::CursorInvalid => "CURSOR_INVALID",
-            Self::StoreUnavailable => "STORE_UNAVAILABLE",
-            Self::Overloaded => "OVERLOADED",
-            Self::ShuttingDown => "SHUTTING_DOWN",
-            Self::Internal => "INTERNAL",
-        }
-    }
-
-    /// The status that goes with it.
-    pub(crate) fn status(self) -> StatusCode {
-        match self {
-            Self::AgentReadOnly | Self::CursorInvalid | Self::BodyIncomplete => StatusCode::BAD_REQUEST,
-            Self::AuthHeaderMissing | Self::AuthTokenInvalid => StatusCode::UNAUTHORIZED,
-            Self::AuthPermissionDenied => StatusCode::FORBIDDEN,
-            Self::NotFound
-            | Self::SessionNotFound
-            | Self::MessageNotFound
-            | Self::AgentNotFound
-            | Self::DocumentNotFound
-            | Self::FormNotFound
-            | Self::ArtifactNotFound
-            | Self::PermissionNotFound => StatusCode::NOT_FOUND,
-            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::SessionBusy
-            | Self::SessionQueueFull
-            | Self::FormClosed
-            | Self::IdempotencyKeyReused
-            | Self::AgentExists
-            | Self::Conflict => StatusCode::CONFLICT,
-            Self::BodyTooLarge | Self::DocumentSizeExceeded => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::MediaTypeUnsupported | Self::DocumentFormatUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::ValidationFailed
-            | Self::FormAnswerInvalid
-            | Self::DocumentPasswordProtected
-            | Self::DocumentUnreadable => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::StoreUnavailable | Self::Overloaded | Self::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
+codes! {
+    AuthHeaderMissing = "AUTH_HEADER_MISSING", UNAUTHORIZED;
+    AuthTokenInvalid = "AUTH_TOKEN_INVALID", UNAUTHORIZED;
+    AuthPermissionDenied = "AUTH_PERMISSION_DENIED", FORBIDDEN;
+    NotFound = "NOT_FOUND", NOT_FOUND;
+    MethodNotAllowed = "METHOD_NOT_ALLOWED", METHOD_NOT_ALLOWED;
+    SessionNotFound = "SESSION_NOT_FOUND", NOT_FOUND;
+    MessageNotFound = "MESSAGE_NOT_FOUND", NOT_FOUND;
+    AgentNotFound = "AGENT_NOT_FOUND", NOT_FOUND;
+    DocumentNotFound = "DOCUMENT_NOT_FOUND", NOT_FOUND;
+    FormNotFound = "FORM_NOT_FOUND", NOT_FOUND;
+    ArtifactNotFound = "ARTIFACT_NOT_FOUND", NOT_FOUND;
+    KeyNotFound = "KEY_NOT_FOUND", NOT_FOUND;
+    PermissionNotFound = "PERMISSION_NOT_FOUND", NOT_FOUND;
+    SessionBusy = "SESSION_BUSY", CONFLICT;
+    SessionQueueFull = "SESSION_QUEUE_FULL", CONFLICT;
+    FormClosed = "FORM_CLOSED", CONFLICT;
+    IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED", CONFLICT;
+    AgentExists = "AGENT_EXISTS", CONFLICT;
+    KeyMadeBefore = "KEY_MADE_BEFORE", CONFLICT;
+    KeyLimitReached = "KEY_LIMIT_REACHED", CONFLICT;
+    Conflict = "CONFLICT", CONFLICT;
+    BodyTooLarge = "BODY_TOO_LARGE", PAYLOAD_TOO_LARGE;
+    BodyTooSlow = "BODY_TOO_SLOW", REQUEST_TIMEOUT;
+    BodyIncomplete = "BODY_INCOMPLETE", BAD_REQUEST;
+    DocumentSizeExceeded = "DOCUMENT_SIZE_EXCEEDED", PAYLOAD_TOO_LARGE;
+    MediaTypeUnsupported = "MEDIA_TYPE_UNSUPPORTED", UNSUPPORTED_MEDIA_TYPE;
+    DocumentFormatUnsupported = "DOCUMENT_FORMAT_UNSUPPORTED", UNSUPPORTED_MEDIA_TYPE;
+    ValidationFailed = "VALIDATION_FAILED", UNPROCESSABLE_ENTITY;
+    FormAnswerInvalid = "FORM_ANSWER_INVALID", UNPROCESSABLE_ENTITY;
+    DocumentPasswordProtected = "DOCUMENT_PASSWORD_PROTECTED", UNPROCESSABLE_ENTITY;
+    DocumentUnreadable = "DOCUMENT_UNREADABLE", UNPROCESSABLE_ENTITY;
+    AgentReadOnly = "AGENT_READ_ONLY", BAD_REQUEST;
+    KeyReadOnly = "KEY_READ_ONLY", BAD_REQUEST;
+    CursorInvalid = "CURSOR_INVALID", BAD_REQUEST;
+    RateLimited = "RATE_LIMITED", TOO_MANY_REQUESTS;
+    QuotaExceeded = "QUOTA_EXCEEDED", TOO_MANY_REQUESTS;
+    StoreUnavailable = "STORE_UNAVAILABLE", SERVICE_UNAVAILABLE;
+    Overloaded = "OVERLOADED", SERVICE_UNAVAILABLE;
+    ShuttingDown = "SHUTTING_DOWN", SERVICE_UNAVAILABLE;
+    Internal = "INTERNAL", INTERNAL_SERVER_ERROR;
 }

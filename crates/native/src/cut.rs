@@ -7,24 +7,40 @@ use axum::{
 };
 use everturn_core::{SessionId, TurnId};
 use everturn_engine::{Cut, CutError, SubmissionKey};
-use everturn_http::{Object, Scope, parse_json, read_body, submission_key};
+use everturn_http::{Object, Scope, document, parse_json, read_body, submission_key};
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 use serde::Deserialize;
 
 use crate::{
+    answers::{Always, Busy, NoMessage, Posted},
     code::Code,
     error::{ApiError, Thing},
     path,
     routes::Api,
+    session_out::SessionDetails,
 };
 
-#[derive(Default, Deserialize)]
+/// Where to cut.
+#[derive(Default, Deserialize, utoipa::ToSchema)]
+#[schema(as = native::Cut)]
 struct CutIn {
+    /// The last message that stays.
     at_message_id: Option<String>,
 }
 
+/// Fork a session
+///
 /// Makes a session that begins with this one's conversation: all of it, or up to and including a message.
+#[utoipa::path(
+    post, path = "/sessions/{session}/fork", operation_id = "native_fork_session",
+    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), document::IdempotencyKey),
+    request_body(content = CutIn, example = json!({ "at_message_id": "turn_0198c0ffee" })),
+    responses(
+        (status = 201, description = "The new session", body = SessionDetails<'_>, example = json!(SessionDetails::example())),
+        Always, Posted, Busy, NoMessage,
+    ),
+)]
 pub(crate) async fn fork(
     State(api): State<Api>,
     path: path::One,
@@ -43,7 +59,18 @@ pub(crate) async fn fork(
     Ok((StatusCode::CREATED, api.details(&caller.tenant, &fork).await?).into_response())
 }
 
+/// Truncate a session
+///
 /// Takes away what was said after a message.
+#[utoipa::path(
+    post, path = "/sessions/{session}/truncate", operation_id = "native_truncate_session",
+    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), document::IdempotencyKey),
+    request_body(content = inline(Truncate), example = json!({ "at_message_id": "turn_0198c0ffee" })),
+    responses(
+        (status = 200, description = "The session", body = SessionDetails<'_>, example = json!(SessionDetails::example())),
+        Always, Posted, Busy, NoMessage,
+    ),
+)]
 pub(crate) async fn truncate(
     State(api): State<Api>,
     path: path::One,
@@ -59,6 +86,15 @@ pub(crate) async fn truncate(
     let cut = api.engine.truncate(&caller.tenant, &session, Cut::Through(message(&id)?), key).await;
     cut.map_err(|error| told(error, &session))?;
     api.details(&caller.tenant, &session).await
+}
+
+/// A cut that says where.
+#[derive(utoipa::ToSchema)]
+#[schema(as = native::Truncate)]
+#[expect(dead_code, reason = "the request of truncate, for the document")]
+struct Truncate {
+    /// The last message that stays.
+    at_message_id: String,
 }
 
 impl Api {

@@ -10,39 +10,47 @@ use axum::{
 };
 use everturn_core::TenantId;
 use everturn_engine::{Document, Engine};
-use everturn_http::{Scope, submission_key};
+use everturn_http::{Scope, document, submission_key};
 use futures_util::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
 use crate::{
+    answers::{Always, Keyed, Listed, NoDocument},
     download::Download,
     error::{ApiError, Thing},
-    paging::{List, ListQuery, Page},
+    paging::{List, ListQuery, Page, Paged},
     path,
     routes::Api,
     time::rfc3339,
 };
 
-#[derive(Serialize)]
+/// A page of documents.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Documents)]
 struct Documents<'a> {
     documents: Vec<DocumentOut<'a>>,
+    /// For the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next_cursor: Option<String>,
 }
 
 /// A document.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Document)]
 pub(crate) struct DocumentOut<'a> {
     document_id: &'a str,
     name: &'a str,
     content_type: &'a str,
     bytes: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pages: Option<u32>,
     /// Whether it has more text than agents are given; absent if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     text_cut: bool,
+    #[schema(format = DateTime)]
     created_at: String,
 }
 
@@ -60,6 +68,20 @@ impl<'a> From<&'a Document> for DocumentOut<'a> {
     }
 }
 
+/// List documents
+///
+/// What people have given agents to read, newest first.
+#[utoipa::path(
+    get, path = "/documents", operation_id = "native_list_documents",
+    params(Paged),
+    responses(
+        (status = 200, description = "A page", body = Documents<'_>, example = json!({ "documents": [{
+            "document_id": "doc_0198c0ffee", "name": "report.pdf", "content_type": "application/pdf", "bytes": 48213,
+            "pages": 12, "created_at": "2026-07-25T17:20:00.120Z",
+        }] })),
+        Always, Listed,
+    ),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     headers: HeaderMap,
@@ -73,12 +95,43 @@ pub(crate) async fn list(
     Ok(Json(Documents { documents, next_cursor }).into_response())
 }
 
+/// Show a document
+#[utoipa::path(
+    get, path = "/documents/{document}", operation_id = "native_show_document",
+    params(("document" = String, Path, description = "The document", example = "doc_0198c0ffee")),
+    responses(
+        (status = 200, description = "The document", body = DocumentOut<'_>, example = json!({
+            "document_id": "doc_0198c0ffee", "name": "report.pdf", "content_type": "application/pdf", "bytes": 48213,
+            "pages": 12, "created_at": "2026-07-25T17:20:00.120Z",
+        })),
+        Always, NoDocument,
+    ),
+)]
 pub(crate) async fn show(State(api): State<Api>, path: path::One, headers: HeaderMap) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
     let document = api.document(&caller.tenant, path).await?;
     Ok(Json(DocumentOut::from(&document)).into_response())
 }
 
+/// Download a document
+///
+/// As it was uploaded.
+#[utoipa::path(
+    get, path = "/documents/{document}/content", operation_id = "native_download_document",
+    params(("document" = String, Path, description = "The document", example = "doc_0198c0ffee"), ("If-None-Match" = Option<String>, Header, description = "The ETag of what the client has", nullable = false)),
+    responses(
+        (
+            status = 200, description = "Its content, of the type that it has",
+            headers(
+                ("ETag" = String, description = "The same for the same content only"),
+                ("Content-Disposition" = String, description = "The name of the file"),
+            ),
+            content_type = "*/*",
+        ),
+        (status = 304, description = "The client has it: If-None-Match names its ETag"),
+        Always, NoDocument,
+    ),
+)]
 pub(crate) async fn download(
     State(api): State<Api>,
     path: path::One,
@@ -119,6 +172,12 @@ fn parts(
     stream::once(std::future::ready(Ok(first))).chain(rest)
 }
 
+/// Delete a document
+#[utoipa::path(
+    delete, path = "/documents/{document}", operation_id = "native_delete_document",
+    params(("document" = String, Path, description = "The document", example = "doc_0198c0ffee"), document::IdempotencyKey),
+    responses((status = 204, description = "It is deleted"), Always, Keyed, NoDocument),
+)]
 pub(crate) async fn delete(
     State(api): State<Api>,
     path: path::One,

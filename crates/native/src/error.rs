@@ -1,6 +1,8 @@
 //! Errors, as the API tells them: a status and `{"detail":{"code":…,"message":…,"hint":…}}`. The one place that knows
 //! which error of the engine is told how.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     extract::{multipart::MultipartError, rejection::QueryRejection},
@@ -9,7 +11,7 @@ use axum::{
 use everturn_core::{FormId, SessionId, submission::Refused};
 use everturn_documents::DocumentError;
 use everturn_engine::{DeleteError, ProfileError, ReadError, StopError, SubmitError, UpdateError, UploadError};
-use everturn_http::{AuthError, BodyError, KeyError};
+use everturn_http::{AuthError, BodyError, BookError, KeyError, retry_seconds};
 use everturn_store::StoreError;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -23,26 +25,29 @@ const RETRY_AFTER: u32 = 2;
 const MAX_MESSAGE: usize = 4096;
 
 /// An answer that says no.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = native::ErrorDetail)]
 pub(crate) struct ApiError {
-    #[serde(serialize_with = "code")]
     code: Code,
+    /// What is the matter, in words.
     message: String,
+    /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     hint: Option<String>,
     /// What is wrong with an answer to a form, each with its place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<String>,
+    /// When to try again, in seconds.
+    #[serde(skip)]
+    retry_after: Option<u32>,
 }
 
 /// The body of such an answer.
-#[derive(Serialize)]
-struct Body {
-    detail: ApiError,
-}
-
-fn code<S: serde::Serializer>(code: &Code, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(code.as_str())
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Error)]
+pub(crate) struct ErrorBody {
+    pub(crate) detail: ApiError,
 }
 
 /// What can be not there.
@@ -55,6 +60,7 @@ pub(crate) enum Thing {
     Form,
     Artifact,
     Permission,
+    Key,
 }
 
 impl Thing {
@@ -68,6 +74,7 @@ impl Thing {
             Self::Document => (Code::DocumentNotFound, "document", "GET /api/v1/documents lists yours"),
             Self::Form => (Code::FormNotFound, "form", "GET /api/v1/forms lists yours"),
             Self::Artifact => (Code::ArtifactNotFound, "artifact", "GET /api/v1/artifacts lists yours"),
+            Self::Key => (Code::KeyNotFound, "key", "GET /api/v1/keys lists yours"),
             Self::Permission => {
                 (Code::PermissionNotFound, "permission for tool", "GET /api/v1/permissions lists yours")
             }
@@ -82,7 +89,17 @@ impl ApiError {
             message.truncate(message.floor_char_boundary(MAX_MESSAGE));
             message.push('…');
         }
-        Self { code, message, hint: None, problems: Vec::new() }
+        Self { code, message, hint: None, problems: Vec::new(), retry_after: None }
+    }
+
+    /// Says when to try again.
+    fn retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(retry_seconds(wait)), ..self }
+    }
+
+    /// The status of the answer.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.code.status()
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
@@ -135,6 +152,7 @@ impl ApiError {
             }
             SubmitError::UnknownDocument { id } => Self::no(Thing::Document, &id),
             SubmitError::Stop(error) => (*error).into(),
+            SubmitError::Quota(quota) => Self::new(Code::QuotaExceeded, text).retry_after(quota.retry_after()),
             SubmitError::Overloaded { .. } => Self::new(Code::Overloaded, text),
             SubmitError::ShuttingDown => Self::new(Code::ShuttingDown, text),
             SubmitError::Store(error) => error.into(),
@@ -232,6 +250,23 @@ impl From<ProfileError> for ApiError {
     }
 }
 
+impl From<BookError> for ApiError {
+    fn from(error: BookError) -> Self {
+        let text = error.to_string();
+        match error {
+            BookError::Invalid { .. } => Self::invalid(text),
+            BookError::TooMany { .. } => Self::new(Code::KeyLimitReached, text),
+            BookError::NotFound { id } => Self::no(Thing::Key, &id),
+            BookError::Configured { .. } | BookError::NoBook => Self::new(Code::KeyReadOnly, text),
+            BookError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
+            BookError::MadeBefore { .. } => Self::new(Code::KeyMadeBefore, text),
+            BookError::Conflict { .. } => Self::new(Code::Conflict, text),
+            BookError::Store(error) => error.into(),
+            BookError::Random(_) | BookError::Rejected(_) => Self::internal(&error),
+        }
+    }
+}
+
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error {
@@ -256,8 +291,11 @@ impl From<ReadError> for ApiError {
 impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
         let code = match error {
+            AuthError::TooMany { retry_after, .. } => {
+                return Self::new(Code::RateLimited, error.to_string()).retry_after(retry_after);
+            }
             AuthError::Missing => Code::AuthHeaderMissing,
-            AuthError::Invalid => Code::AuthTokenInvalid,
+            AuthError::Invalid | AuthError::Expired | AuthError::Revoked => Code::AuthTokenInvalid,
             AuthError::Scope { .. } | AuthError::Host => Code::AuthPermissionDenied,
         };
         Self::new(code, error.to_string())
@@ -303,12 +341,13 @@ impl From<QueryRejection> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.code.status();
-        let mut response = (status, Json(Body { detail: self })).into_response();
+        let retry_after = self.retry_after.or((status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER));
+        let mut response = (status, Json(ErrorBody { detail: self })).into_response();
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER.into());
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
         response
     }

@@ -5,50 +5,90 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     response::{IntoResponse, Response},
 };
-use everturn_core::Json as Text;
+use everturn_core::{FormKind, Json as Text};
 use everturn_engine::{Form, FormState};
-use everturn_http::Scope;
+use everturn_http::{Scope, document};
 use everturn_store::RecordFilter;
 use http::HeaderMap;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::{
+    answers::{Always, Listed, NoForm},
     error::{ApiError, Thing},
-    paging::{List, ListQuery, Page},
+    paging::{List, ListQuery, Page, Paged},
     path,
     routes::Api,
     time::rfc3339,
 };
 
-#[derive(Serialize)]
+/// A page of forms.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Forms)]
 struct Forms<'a> {
     forms: Vec<FormOut<'a>>,
+    /// For the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next_cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+/// A question to people.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Form)]
 struct FormOut<'a> {
     form_id: &'a str,
+    #[schema(schema_with = kinds)]
     form_kind: &'static str,
+    #[schema(schema_with = states)]
     status: &'a str,
     session_id: &'a str,
     message_id: &'a str,
     payload: Payload<'a>,
+    /// What was answered.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = document::any_json)]
     answer: Option<&'a Text>,
+    #[schema(format = DateTime)]
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
     expires_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
     closed_at: Option<String>,
 }
 
-#[derive(Serialize)]
+/// The kinds of forms.
+pub(crate) fn kinds() -> document::AnySchema {
+    let kinds = [FormKind::Clarify, FormKind::Integration, FormKind::Signature, FormKind::Approval];
+    document::schema(json!({ "type": "string", "enum": kinds.map(FormKind::as_str) }))
+}
+
+fn states() -> document::AnySchema {
+    document::schema(json!({ "type": "string", "enum": FormState::ALL.map(FormState::as_str) }))
+}
+
+/// Which forms, for the document.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "a part of the list's query, for the document")]
+struct StatusQuery {
+    /// Of this status only
+    #[param(schema_with = states, required = false)]
+    status: Option<String>,
+}
+
+/// What is asked.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::FormPayload)]
 struct Payload<'a> {
     title: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     description: Option<&'a str>,
+    /// A JSON schema: what an answer looks like.
+    #[schema(schema_with = document::any_json)]
     schema: &'a Text,
     tool_call_id: &'a str,
 }
@@ -76,6 +116,25 @@ impl<'a> From<&'a Form> for FormOut<'a> {
     }
 }
 
+/// List forms
+///
+/// What people are asked, newest first. A form is answered by a spawn in its session.
+#[utoipa::path(
+    get, path = "/forms", operation_id = "native_list_forms",
+    params(Paged, ("session_id" = Option<String>, Query, description = "Of this session only", nullable = false), StatusQuery),
+    responses(
+        (status = 200, description = "A page", body = Forms<'_>, example = json!({ "forms": [{
+            "form_id": "form_0198c0ffee", "form_kind": "clarify", "status": "open", "session_id": "sess_0198c0ffee",
+            "message_id": "turn_0198c0ffee",
+            "payload": {
+                "title": "Which city?", "schema": { "type": "object", "properties": { "city": { "type": "string" } } },
+                "tool_call_id": "call_1",
+            },
+            "created_at": "2026-07-25T17:20:00.120Z", "expires_at": "2026-07-26T17:20:00.120Z",
+        }] })),
+        Always, Listed,
+    ),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     headers: HeaderMap,
@@ -97,6 +156,23 @@ pub(crate) async fn list(
     Ok(Json(Forms { forms, next_cursor }).into_response())
 }
 
+/// Show a form
+#[utoipa::path(
+    get, path = "/forms/{form}", operation_id = "native_show_form",
+    params(("form" = String, Path, description = "The form", example = "form_0198c0ffee")),
+    responses(
+        (status = 200, description = "The form", body = FormOut<'_>, example = json!({
+            "form_id": "form_0198c0ffee", "form_kind": "clarify", "status": "open", "session_id": "sess_0198c0ffee",
+            "message_id": "turn_0198c0ffee",
+            "payload": {
+                "title": "Which city?", "schema": { "type": "object", "properties": { "city": { "type": "string" } } },
+                "tool_call_id": "call_1",
+            },
+            "created_at": "2026-07-25T17:20:00.120Z", "expires_at": "2026-07-26T17:20:00.120Z",
+        })),
+        Always, NoForm,
+    ),
+)]
 pub(crate) async fn show(State(api): State<Api>, path: path::One, headers: HeaderMap) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
     let name = path::name(path, Thing::Form)?;

@@ -5,6 +5,7 @@
 //! turn is read through the door that all dialects share (`everturn_http::views`).
 
 mod agents;
+mod answers;
 mod artifacts;
 mod code;
 mod cut;
@@ -12,6 +13,8 @@ mod documents;
 mod download;
 mod error;
 mod forms;
+mod keys;
+mod frame;
 mod links;
 mod messages;
 mod nullable;
@@ -29,6 +32,7 @@ mod time;
 mod token;
 mod turn_out;
 mod upload;
+mod usage;
 
 pub use projection::projections;
 pub use routes::{Native, routes};

@@ -10,20 +10,36 @@ use http::HeaderMap;
 use serde::Serialize;
 
 use crate::{
+    answers::{Always, Listed, NoMessage, NoSession},
     error::{ApiError, Thing},
-    paging::{List, ListQuery, Page},
+    paging::{List, ListQuery, Page, Paged},
     path,
     routes::Api,
     turn_out::TurnOut,
 };
 
-#[derive(Serialize)]
+/// A page of messages.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Messages)]
 struct Messages<'a> {
     messages: Vec<TurnOut<'a>>,
+    /// For the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next_cursor: Option<String>,
 }
 
+/// List the messages of a session
+///
+/// Newest first. One entry for what was asked and all that came of it.
+#[utoipa::path(
+    get, path = "/sessions/{session}/messages", operation_id = "native_list_messages",
+    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), Paged),
+    responses(
+        (status = 200, description = "A page", body = Messages<'_>, example = json!({ "messages": [TurnOut::example()] })),
+        Always, Listed, NoSession,
+    ),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     path: path::One,
@@ -43,6 +59,17 @@ pub(crate) async fn list(
     Ok(Json(Messages { messages, next_cursor }).into_response())
 }
 
+/// Show a message
+///
+/// What was asked and all that came of it.
+#[utoipa::path(
+    get, path = "/sessions/{session}/messages/{turn}", operation_id = "native_show_message",
+    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), ("turn" = String, Path, description = "The message", example = "turn_0198c0ffee")),
+    responses(
+        (status = 200, description = "The message", body = TurnOut<'_>, example = json!(TurnOut::example())),
+        Always, NoMessage,
+    ),
+)]
 pub(crate) async fn show(State(api): State<Api>, path: path::Two, headers: HeaderMap) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
     let (session, turn) = path::turn(path)?;

@@ -1,7 +1,9 @@
 //! Lists, in pages, newest first.
 
 use everturn_core::SessionId;
+use everturn_http::document;
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::{code::Code, error::ApiError};
 
@@ -17,6 +19,31 @@ pub(crate) struct ListQuery {
     pub(crate) cursor: Option<String>,
     pub(crate) session_id: Option<String>,
     pub(crate) status: Option<String>,
+}
+
+/// What every list can be asked, for the document.
+pub(crate) struct Paged;
+
+impl utoipa::IntoParams for Paged {
+    fn into_params(
+        _: impl Fn() -> Option<utoipa::openapi::path::ParameterIn>,
+    ) -> Vec<utoipa::openapi::path::Parameter> {
+        let limit = json!({ "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT });
+        let cursor = json!({ "type": "string", "pattern": "^[a-z][0-9a-f]{1,16}$" });
+        let parameter = |name: &str, description: &str, keywords| {
+            utoipa::openapi::path::ParameterBuilder::new()
+                .name(name)
+                .parameter_in(utoipa::openapi::path::ParameterIn::Query)
+                .required(utoipa::openapi::Required::False)
+                .description(Some(description))
+                .schema(Some(document::schema(keywords)))
+                .build()
+        };
+        vec![
+            parameter("limit", "How many entries a page has", limit),
+            parameter("cursor", "`next_cursor` of the page before", cursor),
+        ]
+    }
 }
 
 impl ListQuery {
@@ -40,6 +67,7 @@ pub(crate) enum List {
     Documents,
     Agents,
     Permissions,
+    Keys,
 }
 
 impl List {
@@ -52,6 +80,7 @@ impl List {
             Self::Documents => 'd',
             Self::Agents => 'g',
             Self::Permissions => 'p',
+            Self::Keys => 'k',
         }
     }
 }
@@ -67,7 +96,7 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) fn new(list: List, query: &ListQuery) -> Result<Self, ApiError> {
-        let limit = query.limit.as_deref().map_or(Ok(DEFAULT_LIMIT), limit)?;
+        let limit = limit_of(query.limit.as_deref())?;
         let below = query.cursor.as_deref().map(|cursor| position(list, cursor)).transpose()?;
         Ok(Self { list, limit, below })
     }
@@ -84,6 +113,11 @@ impl Page {
         let last = entries.last().filter(|_| more)?;
         Some(format!("{}{:x}", self.list.letter(), position(last)))
     }
+}
+
+/// How many entries a page has.
+pub(crate) fn limit_of(text: Option<&str>) -> Result<usize, ApiError> {
+    text.map_or(Ok(DEFAULT_LIMIT), limit)
 }
 
 fn limit(text: &str) -> Result<usize, ApiError> {

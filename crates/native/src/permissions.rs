@@ -11,24 +11,32 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
 use crate::{
+    answers::{Always, Listed, NoPermission},
     error::{ApiError, Thing},
-    paging::{List, ListQuery, Page},
+    paging::{List, ListQuery, Page, Paged},
     path,
     routes::Api,
     time::rfc3339,
 };
 
-#[derive(Serialize)]
+/// A page of permissions.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Permissions)]
 struct Permissions<'a> {
     permissions: Vec<PermissionOut<'a>>,
+    /// For the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next_cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+/// What was decided about a tool.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Permission)]
 struct PermissionOut<'a> {
     tool: &'a str,
     allowed: bool,
+    #[schema(format = DateTime)]
     decided_at: String,
 }
 
@@ -39,6 +47,19 @@ impl<'a> From<&'a Permission> for PermissionOut<'a> {
     }
 }
 
+/// List permissions
+///
+/// The tools that somebody has allowed or denied for good, newest first.
+#[utoipa::path(
+    get, path = "/permissions", operation_id = "native_list_permissions",
+    params(Paged),
+    responses(
+        (status = 200, description = "A page", body = Permissions<'_>, example = json!({ "permissions": [
+            { "tool": "clock", "allowed": true, "decided_at": "2026-07-25T17:20:00.120Z" },
+        ] })),
+        Always, Listed,
+    ),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     headers: HeaderMap,
@@ -52,7 +73,14 @@ pub(crate) async fn list(
     Ok(Json(Permissions { permissions, next_cursor }).into_response())
 }
 
+/// Forget what was decided about a tool
+///
 /// The tool asks again.
+#[utoipa::path(
+    delete, path = "/permissions/{tool}", operation_id = "native_delete_permission",
+    params(("tool" = String, Path, description = "The tool", example = "clock")),
+    responses((status = 204, description = "It is forgotten"), Always, NoPermission),
+)]
 pub(crate) async fn delete(
     State(api): State<Api>,
     path: path::One,

@@ -2,13 +2,16 @@
 
 use bytes::Bytes;
 use everturn_core::{
-    ArtifactRef, ArtifactStarted, CancelReason, CorruptSegment, Event, FailureCode, FormOpened, Json, Kind, Outcome,
+    ArtifactRef, ArtifactStarted, CancelReason, CorruptSegment, Event, FailureCode, FormOpened, Kind, Outcome,
     RawEvent, TurnEnded, Wake,
 };
 use everturn_engine::{Cursor, Flow, Frames, Projection, TurnView, write_cursor, write_json};
-use serde::Serialize;
 
-use crate::{links::artifact_url, time::rfc3339};
+use crate::{
+    frame::{ArtifactOut, Frame, Payload},
+    links::artifact_url,
+    time::rfc3339,
+};
 
 static NATIVE: Native = Native;
 
@@ -21,121 +24,6 @@ struct Native;
 
 /// How much of a tool's result `tool_completed` shows, in bytes.
 const SHOWN_RESULT: usize = 2000;
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Frame<'a> {
-    Start {
-        session_id: &'a str,
-        message_id: &'a str,
-        agent_id: &'a str,
-    },
-    ToolStarted {
-        tool_call_id: &'a str,
-        tool_name: &'a str,
-        label: &'a str,
-        iteration: u32,
-    },
-    ToolCompleted {
-        tool_call_id: &'a str,
-        tool_name: &'a str,
-        success: bool,
-        message: &'a str,
-        duration_ms: u64,
-    },
-    ArtifactStart {
-        artifact_id: &'a str,
-        artifact_type: &'a str,
-        title: &'a str,
-    },
-    ArtifactUpdate {
-        artifact_id: &'a str,
-        version: u32,
-        title: &'a str,
-    },
-    ArtifactDelta {
-        artifact_id: &'a str,
-        content_chunk: &'a str,
-        chunk_index: u32,
-    },
-    ArtifactComplete {
-        artifact_id: &'a str,
-        version: u32,
-        content_type: &'a str,
-        download_url: String,
-    },
-    FormRequest {
-        form_id: &'a str,
-        form_kind: &'a str,
-        payload: Payload<'a>,
-    },
-    Paused {
-        wake: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        wake_at: Option<String>,
-    },
-    RetryNotification {
-        attempt: u32,
-        reason: &'a str,
-    },
-    Compacted {
-        dropped_events: u32,
-    },
-    Complete {
-        session_id: &'a str,
-        message_id: &'a str,
-        final_response: &'a str,
-        total_input_tokens: u64,
-        total_output_tokens: u64,
-        artifacts: Vec<ArtifactOut<'a>>,
-    },
-    Error {
-        error: &'a str,
-        code: &'a str,
-        message: &'a str,
-        retryable: bool,
-        user_message: &'static str,
-        #[serde(skip_serializing_if = "str::is_empty")]
-        partial_response: &'a str,
-        total_input_tokens: u64,
-        total_output_tokens: u64,
-    },
-    Cancelled {
-        reason: &'static str,
-        #[serde(skip_serializing_if = "str::is_empty")]
-        partial_response: &'a str,
-        total_input_tokens: u64,
-        total_output_tokens: u64,
-    },
-}
-
-#[derive(Serialize)]
-struct Payload<'a> {
-    title: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    schema: &'a Json,
-    tool_call_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<String>,
-}
-
-#[derive(Serialize)]
-struct ArtifactOut<'a> {
-    artifact_id: &'a str,
-    title: &'a str,
-    version: u32,
-    content_type: &'a str,
-    download_url: String,
-}
-
-impl<'a> From<&'a ArtifactRef> for ArtifactOut<'a> {
-    fn from(artifact: &'a ArtifactRef) -> Self {
-        let ArtifactRef { id, version, title, content_type } = artifact;
-        let download_url = artifact_url(id, *version);
-        Self { artifact_id: id.as_str(), title, version: *version, content_type, download_url }
-    }
-}
 
 impl Projection for Native {
     fn name(&self) -> &'static str {

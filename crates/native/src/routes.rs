@@ -2,19 +2,21 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use axum::{
-    Router,
-    extract::DefaultBodyLimit,
-    routing::{delete, get, post},
-};
+use axum::extract::DefaultBodyLimit;
 use everturn_engine::Engine;
-use everturn_http::{BodyLimits, Caller, Keys, Scope};
+use everturn_http::{BodyLimits, Caller, Keys, Scope, document};
 use http::HeaderMap;
 use tokio::sync::Semaphore;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    agents, artifacts, code::Code, cut, documents, error::ApiError, forms, messages, permissions, sessions, spawn,
-    stop, token, upload,
+    agents, artifacts,
+    code::Code,
+    cut, documents,
+    error::{ApiError, ErrorBody},
+    forms,
+    frame::Event,
+    keys, messages, permissions, sessions, spawn, stop, token, upload, usage,
 };
 
 /// How many documents may be on their way to us at once: each is held in memory until it is kept.
@@ -58,37 +60,47 @@ impl Api {
 }
 
 /// The routes under `/api/v1`, all but the stream of a turn.
-pub fn routes(native: Native) -> Router {
+pub fn routes(native: Native) -> OpenApiRouter {
     let body = DefaultBodyLimit::max(native.document_bytes.saturating_add(upload::AROUND_THE_FILE));
     let api = Api { native, uploads: Arc::new(Semaphore::new(UPLOADS)) };
-    let version_1 = Router::new()
-        .route("/sessions/stream", post(spawn::spawn))
-        .route("/sessions", get(sessions::list))
-        .route("/sessions/{session}", get(sessions::show).patch(sessions::rename).delete(sessions::delete))
-        .route("/sessions/{session}/stop", post(stop::session))
-        .route("/sessions/{session}/fork", post(cut::fork))
-        .route("/sessions/{session}/truncate", post(cut::truncate))
-        .route("/sessions/{session}/messages", get(messages::list))
-        .route("/sessions/{session}/messages/{turn}", get(messages::show))
-        .route("/sessions/{session}/messages/{turn}/stop", post(stop::message))
-        .route("/sessions/{session}/messages/{turn}/token", post(token::create))
-        .route("/forms", get(forms::list))
-        .route("/forms/{form}", get(forms::show))
-        .route("/artifacts", get(artifacts::list))
-        .route("/artifacts/{artifact}", get(artifacts::download))
-        .route("/artifacts/{artifact}/versions", get(artifacts::versions))
-        .route("/documents", get(documents::list).post(upload::upload))
-        .route("/documents/{document}", get(documents::show).delete(documents::delete))
-        .route("/documents/{document}/content", get(documents::download))
-        .route("/agents", get(agents::list).post(agents::create))
-        .route("/agents/{agent}", get(agents::show).patch(agents::change).delete(agents::delete))
-        .route("/permissions", get(permissions::list))
-        .route("/permissions/{tool}", delete(permissions::delete))
-        .method_not_allowed_fallback(async || {
-            ApiError::new(Code::MethodNotAllowed, "this path does not take that method")
-        })
-        .fallback(async || ApiError::new(Code::NotFound, "there is nothing at this path"))
-        .layer(body)
-        .with_state(api);
-    Router::new().nest("/api/v1", version_1)
+    let version_1 = OpenApiRouter::default()
+        .routes(routes!(spawn::spawn))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::show, sessions::rename, sessions::delete))
+        .routes(routes!(stop::session))
+        .routes(routes!(cut::fork))
+        .routes(routes!(cut::truncate))
+        .routes(routes!(messages::list))
+        .routes(routes!(messages::show))
+        .routes(routes!(stop::message))
+        .routes(routes!(token::create))
+        .routes(routes!(forms::list))
+        .routes(routes!(forms::show))
+        .routes(routes!(artifacts::list))
+        .routes(routes!(artifacts::download))
+        .routes(routes!(artifacts::versions))
+        .routes(routes!(documents::list, upload::upload))
+        .routes(routes!(documents::show, documents::delete))
+        .routes(routes!(documents::download))
+        .routes(routes!(agents::list, agents::create))
+        .routes(routes!(agents::show, agents::change, agents::delete))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::show, keys::revoke))
+        .routes(routes!(permissions::list))
+        .routes(routes!(usage::show))
+        .routes(routes!(permissions::delete));
+    let version_1 = document::optional_body(version_1, &["native_fork_session", "native_create_stream_token"]);
+    let version_1 = document::with_schema::<ErrorBody, _>(version_1);
+    let version_1 = document::with_schema::<Event, _>(version_1);
+    let version_1 = document::tagged(version_1, "Durable streaming", &[document::BEARER_KEY]);
+    let version_1 = document::behind(version_1, |router| {
+        router
+            .method_not_allowed_fallback(async || {
+                ApiError::new(Code::MethodNotAllowed, "this path does not take that method")
+            })
+            .fallback(async || ApiError::new(Code::NotFound, "there is nothing at this path"))
+            .layer(body)
+            .with_state(api)
+    });
+    OpenApiRouter::default().nest("/api/v1", version_1)
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use everturn_core::{OptionValue, ToolRef};
 use everturn_engine::REDACTED;
+use everturn_http::document;
 use everturn_store::{SessionRecord, TurnRecord, TurnStatus};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{
     time::rfc3339,
@@ -16,17 +18,38 @@ use crate::{
 const PREVIEW: usize = 100;
 
 /// A session in a list.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Session)]
 pub(crate) struct SessionOut<'a> {
     session_id: &'a str,
+    #[schema(required)]
     title: Option<&'a str>,
     agent_id: &'a str,
+    #[schema(schema_with = statuses)]
     status: &'static str,
     total_input_tokens: u64,
     total_output_tokens: u64,
+    /// How many messages wait in it.
     queued: u64,
+    #[schema(format = DateTime)]
     created_at: String,
+    #[schema(format = DateTime)]
     updated_at: String,
+}
+
+fn statuses() -> document::AnySchema {
+    document::schema(json!({ "type": "string", "enum": ["idle", "queued", "running", "waiting"] }))
+}
+
+impl SessionOut<'_> {
+    /// For the document.
+    pub(crate) fn example() -> Value {
+        json!({
+            "session_id": "sess_0198c0ffee", "title": "A trip to Rome", "agent_id": "demo", "status": "idle",
+            "total_input_tokens": 120, "total_output_tokens": 48, "queued": 0,
+            "created_at": "2026-07-25T17:20:00.120Z", "updated_at": "2026-07-25T17:20:03.440Z",
+        })
+    }
 }
 
 impl<'a> From<&'a SessionRecord> for SessionOut<'a> {
@@ -60,29 +83,69 @@ fn open_turn(session: &SessionRecord) -> Option<(&str, &TurnStatus)> {
 }
 
 /// A session by itself.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::SessionDetails)]
 pub(crate) struct SessionDetails<'a> {
     #[serde(flatten)]
     session: SessionOut<'a>,
+    /// What runs or waits in it.
+    #[schema(required)]
     current: Option<CurrentOut<'a>>,
+    /// What comes after it.
     queue: Vec<QueuedOut<'a>>,
+    #[schema(value_type = Vec<ToolOut>)]
     tools: &'a [ToolRef],
+    /// Secret ones are not shown.
     agent_options: BTreeMap<&'a str, &'a str>,
 }
 
-#[derive(Serialize)]
+/// A tool of a session.
+#[derive(utoipa::ToSchema)]
+#[schema(as = native::SessionTool)]
+#[expect(dead_code, reason = "what a tool looks like, for the document")]
+struct ToolOut {
+    name: String,
+    /// Whether it runs without asking.
+    trust: bool,
+}
+
+/// The message that runs or waits in a session.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::CurrentMessage)]
 struct CurrentOut<'a> {
     message_id: &'a str,
+    #[schema(schema_with = open_statuses)]
     status: &'static str,
     #[serde(flatten)]
+    #[schema(nullable = false)]
     wait: Option<WaitOut>,
 }
 
-#[derive(Serialize)]
+fn open_statuses() -> document::AnySchema {
+    document::schema(json!({ "type": "string", "enum": ["running", "waiting"] }))
+}
+
+/// A message that waits for others.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::QueuedMessage)]
 struct QueuedOut<'a> {
     message_id: &'a str,
+    #[schema(format = DateTime)]
     created_at: String,
+    /// How it begins.
     preview: String,
+}
+
+impl SessionDetails<'_> {
+    /// For the document.
+    pub(crate) fn example() -> Value {
+        let mut session = SessionOut::example();
+        session["current"] = Value::Null;
+        session["queue"] = json!([]);
+        session["tools"] = json!([{ "name": "clock", "trust": true }]);
+        session["agent_options"] = json!({ "language": "English" });
+        session
+    }
 }
 
 impl<'a> SessionDetails<'a> {

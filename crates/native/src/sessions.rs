@@ -8,13 +8,15 @@ use axum::{
 };
 use everturn_core::{SessionId, TenantId};
 use everturn_engine::SubmitError;
-use everturn_http::{Object, Scope, parse_json, read_body, submission_key};
+use everturn_http::{Object, Scope, document, parse_json, read_body, submission_key};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::{
+    answers::{Always, Keyed, Listed, NoSession, Posted},
     error::{ApiError, Thing},
-    paging::{List, ListQuery, Page},
+    paging::{List, ListQuery, Page, Paged},
     path,
     routes::Api,
     session_out::{SessionDetails, SessionOut},
@@ -23,13 +25,30 @@ use crate::{
 /// Longest title, in characters.
 const MAX_TITLE: usize = 200;
 
-#[derive(Serialize)]
+/// A page of sessions.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Sessions)]
 struct Sessions<'a> {
     sessions: Vec<SessionOut<'a>>,
+    /// For the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next_cursor: Option<String>,
 }
 
+/// List sessions
+///
+/// Newest first.
+#[utoipa::path(
+    get, path = "/sessions", operation_id = "native_list_sessions",
+    params(Paged),
+    responses(
+        (status = 200, description = "A page", body = Sessions<'_>, example = json!({
+            "sessions": [SessionOut::example()], "next_cursor": "s1f",
+        })),
+        Always, Listed,
+    ),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     headers: HeaderMap,
@@ -43,14 +62,34 @@ pub(crate) async fn list(
     Ok(Json(Sessions { sessions, next_cursor }).into_response())
 }
 
+/// Show a session
+#[utoipa::path(
+    get, path = "/sessions/{session}", operation_id = "native_show_session",
+    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee")),
+    responses(
+        (status = 200, description = "The session", body = SessionDetails<'_>, example = json!(SessionDetails::example())),
+        Always, NoSession,
+    ),
+)]
 pub(crate) async fn show(State(api): State<Api>, path: path::One, headers: HeaderMap) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
     api.details(&caller.tenant, &path::session(path)?).await
 }
 
-#[derive(Deserialize)]
+/// A new title.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[schema(as = native::Rename)]
 struct RenameIn {
+    #[schema(schema_with = titles, required)]
     title: Option<String>,
+}
+
+/// One short line.
+fn titles() -> document::AnySchema {
+    let controls = r"\u0000-\u001f\u007f-\u009f";
+    let no_control = format!("^[^{controls}]*$");
+    let all = [json!({ "pattern": document::NOT_BLANK }), json!({ "pattern": no_control })];
+    document::schema(json!({ "type": "string", "maxLength": MAX_TITLE, "allOf": all }))
 }
 
 impl RenameIn {
@@ -65,6 +104,16 @@ impl RenameIn {
     }
 }
 
+/// Rename a session
+#[utoipa::path(
+    patch, path = "/sessions/{session}", operation_id = "native_rename_session",
+    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee")),
+    request_body(content = RenameIn, example = json!({ "title": "A trip to Rome" })),
+    responses(
+        (status = 200, description = "The session", body = SessionDetails<'_>, example = json!(SessionDetails::example())),
+        Always, Posted, NoSession,
+    ),
+)]
 pub(crate) async fn rename(
     State(api): State<Api>,
     path: path::One,
@@ -81,6 +130,14 @@ pub(crate) async fn rename(
     api.details(&caller.tenant, &session).await
 }
 
+/// Delete a session
+///
+/// With all that was said in it. What runs in it ends.
+#[utoipa::path(
+    delete, path = "/sessions/{session}", operation_id = "native_delete_session",
+    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), document::IdempotencyKey),
+    responses((status = 204, description = "It is deleted"), Always, Keyed, NoSession),
+)]
 pub(crate) async fn delete(
     State(api): State<Api>,
     path: path::One,

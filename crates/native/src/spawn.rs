@@ -12,24 +12,54 @@ use everturn_core::{
     submission::{OnBusy, Submission},
 };
 use everturn_engine::{Reply, SessionUpdate, Started, Submit, SubmitError, Target};
-use everturn_http::{Object, Scope, identify, parse_json, read_body, submission_key};
+use everturn_http::{Object, Scope, document, identify, parse_json, read_body, submission_key};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::{
+    answers::{Always, NotSpawned, Posted},
     code::Code,
     error::{ApiError, Thing},
     routes::Api,
-    spawn_request::{Said, Spawn, SpawnIn, in_words},
+    spawn_request::{Said, Spawn, SpawnBody, SpawnIn, in_words},
 };
 
+/// Send a message
+///
+/// Begins a turn, takes one up with an answer to its form, or puts one into the queue. It does not stream: it tells where
+/// the stream is.
+#[utoipa::path(
+    post, path = "/sessions/stream", operation_id = "native_send_message",
+    params(document::IdempotencyKey),
+    request_body(content = SpawnBody, examples(
+        ("A new session" = (value = json!({ "message": "Hello", "agent_id": "demo" }))),
+        ("An answer to a form" = (value = json!({
+            "session_id": "sess_0198c0ffee", "form_id": "form_0198c0ffee", "form_answer": { "city": "Rome" },
+        }))),
+    )),
+    responses(
+        (
+            status = 202, description = "It is taken and kept",
+            headers(
+                ("X-Session-Id" = String, description = "The session"),
+                ("X-Message-Id" = String, description = "The message"),
+            ),
+            body = Accepted<'_>,
+            example = json!({
+                "session_id": "sess_0198c0ffee", "message_id": "turn_0198c0ffee", "kind": "new_turn",
+            }),
+        ),
+        Always, Posted, NotSpawned,
+    ),
+)]
 pub(crate) async fn spawn(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
     let body = read_body(&headers, body, api.limits).await?;
     let Object(request): Object<SpawnIn> = parse_json(&body, api.limits)?;
     let key = submission_key(&headers, "POST /api/v1/sessions/stream", &body)?;
     let Spawn { session, agent, said, on_busy, options, tools } = request.try_into()?;
-    let tenant = caller.tenant;
+    let (tenant, account) = (caller.tenant, caller.account);
     let target = api.target(&tenant, session.clone(), agent).await?;
     let update = SessionUpdate {
         agent_tools: session.is_none() || tools.is_some(),
@@ -41,6 +71,7 @@ pub(crate) async fn spawn(State(api): State<Api>, headers: HeaderMap, body: Body
     let nothing = Submission::Begin(Vec::new());
     let mut submit = Submit {
         tenant,
+        account,
         target,
         update,
         submission: nothing,
@@ -154,11 +185,17 @@ impl Api {
 }
 
 /// Where the stream is.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Accepted)]
 struct Accepted<'a> {
     session_id: &'a str,
     message_id: &'a str,
+    #[schema(schema_with = kinds)]
     kind: &'static str,
+}
+
+fn kinds() -> document::AnySchema {
+    document::schema(json!({ "type": "string", "enum": ["new_turn", "form_answer", "queued"] }))
 }
 
 fn accepted(started: &Started) -> Response {

@@ -1,11 +1,11 @@
 //! What a spawn asks for.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use everturn_core::{FormId, Json, SessionId, ToolRef, submission::OnBusy};
-use everturn_http::Object;
+use everturn_http::{Object, document};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
 use crate::error::{ApiError, Thing};
 
@@ -13,24 +13,107 @@ use crate::error::{ApiError, Thing};
 const MAX_DOCUMENTS: usize = 20;
 
 /// The body of a spawn, as it is sent.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[schema(as = native::SpawnFields)]
 pub(crate) struct SpawnIn {
+    /// What is said.
     message: Option<String>,
+    /// A session to go on with; a new one if there is none.
     session_id: Option<String>,
+    /// Whom to speak with; the first of the configured agents if nothing is said.
     agent_id: Option<String>,
+    /// Documents to read.
+    #[schema(max_items = 20)]
     document_ids: Option<Vec<String>>,
+    /// The form that is answered.
     form_id: Option<String>,
+    /// The answer to a form.
+    #[schema(value_type = Option<Object>)]
     form_answer: Option<Box<RawValue>>,
+    /// What to do if the session is busy.
+    #[schema(schema_with = ways)]
     on_busy: Option<String>,
     agent_options: Option<BTreeMap<String, String>>,
+    /// The tools that the session has from now on.
+    #[schema(value_type = Option<Vec<ToolIn>>)]
     tools: Option<Vec<Object<ToolIn>>>,
 }
 
-#[derive(Debug, Deserialize)]
+/// A tool of the agent that is switched on.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[schema(as = native::ToolChoice)]
 struct ToolIn {
     name: String,
+    /// Whether it runs without asking.
     #[serde(default)]
     trust: bool,
+}
+
+fn ways() -> document::AnySchema {
+    let words = json!(["enqueue", "reject", "interrupt", null]);
+    document::schema(json!({ "type": ["string", "null"], "enum": words, "default": "enqueue" }))
+}
+
+/// The body of a spawn, for the document: it says something. There is a message, or a document, or an answer to a form,
+/// which then belongs to a session.
+pub(crate) struct SpawnBody;
+
+impl utoipa::PartialSchema for SpawnBody {
+    fn schema() -> document::AnySchema {
+        let some_text = json!({ "type": "string", "pattern": document::NOT_BLANK });
+        let no_text = json!({ "not": {
+            "required": ["message"], "properties": { "message": some_text },
+        } });
+        let no_answer = json!({ "properties": { "form_id": { "type": "null" }, "form_answer": { "type": "null" } } });
+        let in_session = json!({
+            "required": ["session_id"],
+            "properties": { "session_id": { "type": "string" }, "document_ids": { "maxItems": 0 } },
+        });
+        document::schema(json!({
+            "description": "What is said: a message, documents, or an answer to a form",
+            "allOf": [{ "$ref": "#/components/schemas/native.SpawnFields" }],
+            "anyOf": [
+                {
+                    "title": "A message",
+                    "allOf": [no_answer],
+                    "required": ["message"],
+                    "properties": { "message": some_text },
+                },
+                {
+                    "title": "Documents",
+                    "allOf": [no_answer],
+                    "required": ["document_ids"],
+                    "properties": { "document_ids": { "type": "array", "minItems": 1 } },
+                },
+                {
+                    "title": "An answer to a form",
+                    "allOf": [in_session, no_text],
+                    "required": ["form_answer"],
+                    "properties": { "form_answer": { "type": "object" } },
+                },
+                {
+                    "title": "An answer to a form, in words",
+                    "allOf": [in_session],
+                    "required": ["form_id", "message"],
+                    "properties": {
+                        "form_id": { "type": "string" }, "message": some_text, "form_answer": { "type": "null" },
+                    },
+                },
+            ],
+        }))
+    }
+}
+
+impl utoipa::ToSchema for SpawnBody {
+    fn name() -> Cow<'static, str> {
+        "native.Spawn".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, document::AnySchema)>) {
+        schemas
+            .push((<SpawnIn as utoipa::ToSchema>::name().into_owned(), <SpawnIn as utoipa::PartialSchema>::schema()));
+        <SpawnIn as utoipa::ToSchema>::schemas(schemas);
+    }
 }
 
 /// A spawn that makes sense by itself.

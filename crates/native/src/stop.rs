@@ -5,9 +5,16 @@ use everturn_core::{SessionId, TurnId};
 use everturn_http::{Scope, submission_key};
 use http::{HeaderMap, StatusCode};
 
-use crate::{error::ApiError, path, routes::Api};
+use crate::{answers::Always, error::ApiError, path, routes::Api};
 
-/// Ends the turn of a session that runs or waits.
+/// Stop what a session does
+///
+/// Ends the message that runs or waits. There is nothing to say about what is not there: it does not run.
+#[utoipa::path(
+    post, path = "/sessions/{session}/stop", operation_id = "native_stop_session",
+    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee")),
+    responses((status = 204, description = "It does not run"), Always),
+)]
 pub(crate) async fn session(
     State(api): State<Api>,
     path: path::One,
@@ -17,7 +24,14 @@ pub(crate) async fn session(
     api.stop(&headers, session, None).await
 }
 
-/// Ends one turn, which may also be queued.
+/// Stop a message
+///
+/// It may also be queued. There is nothing to say about what is not there: it does not run.
+#[utoipa::path(
+    post, path = "/sessions/{session}/messages/{turn}/stop", operation_id = "native_stop_message",
+    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), ("turn" = String, Path, description = "The message", example = "turn_0198c0ffee")),
+    responses((status = 204, description = "It does not run"), Always),
+)]
 pub(crate) async fn message(
     State(api): State<Api>,
     path: path::Two,

@@ -13,6 +13,7 @@ use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    answers::{Always, NoMessage, Posted},
     error::{ApiError, Thing},
     path,
     routes::Api,
@@ -24,14 +25,21 @@ const DEFAULT_LIFETIME: u64 = 15 * 60;
 /// The longest time, in seconds.
 const MAX_LIFETIME: u64 = 60 * 60;
 
-#[derive(Default, Deserialize)]
+/// For how long.
+#[derive(Default, Deserialize, utoipa::ToSchema)]
+#[schema(as = native::NewToken)]
 struct TokenIn {
+    /// How long the token opens the stream.
+    #[schema(minimum = 1, maximum = 3600, default = 900)]
     ttl_seconds: Option<u64>,
 }
 
-#[derive(Serialize)]
+/// A token that opens one stream.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Token)]
 struct TokenOut {
     token: String,
+    #[schema(format = DateTime)]
     expires_at: String,
 }
 
@@ -45,6 +53,20 @@ impl TokenIn {
     }
 }
 
+/// Make a token for a stream
+///
+/// It opens the stream of this message alone, for readers that cannot send a key, such as the EventSource of browsers.
+#[utoipa::path(
+    post, path = "/sessions/{session}/messages/{turn}/token", operation_id = "native_create_stream_token",
+    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), ("turn" = String, Path, description = "The message", example = "turn_0198c0ffee")),
+    request_body(content = TokenIn, example = json!({ "ttl_seconds": 60 })),
+    responses(
+        (status = 201, description = "The token", body = TokenOut, example = json!({
+            "token": "st_AAAA", "expires_at": "2026-07-25T17:35:00.120Z",
+        })),
+        Always, Posted, NoMessage,
+    ),
+)]
 pub(crate) async fn create(
     State(api): State<Api>,
     path: path::Two,

@@ -1,8 +1,10 @@
 //! A turn as clients see it: one entry for what was asked and all that came of it.
 
 use everturn_core::{Block, CallId, Content, FormId, Json, Message, Outcome, WaitingFor};
+use everturn_http::document;
 use everturn_store::{TurnRecord, TurnStatus};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{
     projection::{failure, reason, wake},
@@ -10,40 +12,94 @@ use crate::{
 };
 
 /// A turn.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Message)]
 pub(crate) struct TurnOut<'a> {
     message_id: &'a str,
+    #[schema(schema_with = statuses)]
     status: &'static str,
     #[serde(flatten)]
+    #[schema(nullable = false)]
     wait: Option<WaitOut>,
+    /// What was said.
     input: String,
     document_ids: Vec<&'a str>,
+    /// The answer, or what there is of it.
+    #[schema(required)]
     response: Option<String>,
+    /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     error: Option<ErrorOut<'a>>,
+    /// Why it was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = reasons)]
     reason: Option<&'static str>,
     total_input_tokens: u64,
     total_output_tokens: u64,
+    #[schema(format = DateTime)]
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
     ended_at: Option<String>,
     messages: Vec<MessageOut<'a>>,
 }
 
-#[derive(Serialize)]
+fn statuses() -> document::AnySchema {
+    let words = ["queued", "running", "waiting", "completed", "cancelled", "failed"];
+    document::schema(json!({ "type": "string", "enum": words }))
+}
+
+/// The reasons why turns are cancelled.
+pub(crate) fn reasons() -> document::AnySchema {
+    let words = ["user_stop", "timeout", "superseded", "session_deleted"];
+    document::schema(json!({ "type": "string", "enum": words }))
+}
+
+/// What turns wait for.
+pub(crate) fn wakes() -> document::AnySchema {
+    document::schema(json!({ "type": "string", "enum": ["form", "client_tools", "timer", "rate_limit"] }))
+}
+
+impl TurnOut<'_> {
+    /// For the document.
+    pub(crate) fn example() -> Value {
+        json!({
+            "message_id": "turn_0198c0ffee", "status": "completed", "input": "What time is it?", "document_ids": [],
+            "response": "It is noon.", "total_input_tokens": 120, "total_output_tokens": 48,
+            "created_at": "2026-07-25T17:20:00.120Z", "ended_at": "2026-07-25T17:20:03.440Z",
+            "messages": [
+                { "role": "user", "content": "What time is it?" },
+                { "role": "assistant", "content": "", "tool_calls": [
+                    { "tool_call_id": "call_1", "tool_name": "clock", "input": {} },
+                ] },
+                { "role": "tool", "tool_call_id": "call_1", "success": true, "content": "12:00" },
+                { "role": "assistant", "content": "It is noon." },
+            ],
+        })
+    }
+}
+
+/// Why a message failed.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::MessageError)]
 struct ErrorOut<'a> {
     code: &'a str,
     message: &'a str,
 }
 
 /// What a waiting turn waits for.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Waiting)]
 pub(crate) struct WaitOut {
+    #[schema(schema_with = wakes, required = false)]
     wake: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
     wake_at: Option<String>,
+    /// The forms that want an answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>)]
     form_ids: Vec<FormId>,
 }
 
@@ -130,7 +186,8 @@ impl<'a> From<&'a TurnRecord> for TurnOut<'a> {
 }
 
 /// A message within a turn.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::MessagePart)]
 #[serde(tag = "role", rename_all = "snake_case")]
 enum MessageOut<'a> {
     System {
@@ -147,16 +204,21 @@ enum MessageOut<'a> {
         tool_calls: Vec<ToolCallOut<'a>>,
     },
     Tool {
+        #[schema(value_type = String)]
         tool_call_id: &'a CallId,
         success: bool,
         content: String,
     },
 }
 
-#[derive(Serialize)]
+/// What an agent wants of a tool.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::ToolCall)]
 struct ToolCallOut<'a> {
+    #[schema(value_type = String)]
     tool_call_id: &'a CallId,
     tool_name: &'a str,
+    #[schema(schema_with = document::any_json)]
     input: &'a Json,
 }
 

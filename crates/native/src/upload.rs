@@ -15,11 +15,17 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use everturn_engine::SubmissionKey;
-use everturn_http::{IDEMPOTENCY_KEY, Scope, submission_key};
+use everturn_http::{IDEMPOTENCY_KEY, Scope, document, submission_key};
 use http::{HeaderMap, StatusCode};
 use tokio::time::timeout;
 
-use crate::{code::Code, documents::DocumentOut, error::ApiError, routes::Api};
+use crate::{
+    answers::{Always, NotTaken},
+    code::Code,
+    documents::DocumentOut,
+    error::ApiError,
+    routes::Api,
+};
 
 /// How much of a body may be something else than the file, in bytes.
 pub(crate) const AROUND_THE_FILE: usize = 1024 * 1024;
@@ -30,12 +36,35 @@ const UPLOAD_PATIENCE: Duration = Duration::from_secs(5 * 60);
 /// How long a client may send nothing.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// A form with a file.
+#[derive(utoipa::ToSchema)]
+#[schema(as = native::Upload)]
+#[expect(dead_code, reason = "the form, for the document")]
+struct UploadForm {
+    /// The document, with its name.
+    #[schema(value_type = String, content_media_type = "application/octet-stream")]
+    file: Bytes,
+}
+
 /// A file as it was sent.
 struct Upload {
     name: String,
     content: Bytes,
 }
 
+/// Upload a document
+#[utoipa::path(
+    post, path = "/documents", operation_id = "native_upload_document",
+    params(document::IdempotencyKey),
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 201, description = "The document", body = DocumentOut<'_>, example = json!({
+            "document_id": "doc_0198c0ffee", "name": "report.pdf", "content_type": "application/pdf", "bytes": 48213,
+            "pages": 12, "created_at": "2026-07-25T17:20:00.120Z",
+        })),
+        Always, NotTaken,
+    ),
+)]
 pub(crate) async fn upload(
     State(api): State<Api>,
     headers: HeaderMap,

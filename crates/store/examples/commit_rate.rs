@@ -13,6 +13,7 @@ use everturn_core::{
 };
 use everturn_store::{
     Append, BeginTurn, Command, Durability, NodeId, Rest, SqliteStore, Start, Store, StoreError, TurnStatus,
+    UsageCount, UsageRow, UsageSlot, Write,
 };
 
 const RUN: Duration = Duration::from_secs(2);
@@ -43,6 +44,7 @@ fn begin_in(session: &SessionId, expected_version: Option<u64>, turn: &TurnId) -
         segment: segment(1, 2),
         messages: vec![Message::user("Tell me something.")],
         begins_history: false,
+        by: None,
         writes: Vec::new(),
         key: None,
         at: Timestamp::now(),
@@ -97,17 +99,38 @@ async fn appends(store: &SqliteStore, turns: usize, events: u64) -> Result<(), F
     commit(store, names.iter().map(|turn| append(turn, segment(head + 1, 1), Some(rest()))).collect()).await
 }
 
+/// The command of a turn, with what it counts as used.
+fn counting(mut command: Command, turns: u64, calls: u64) -> Command {
+    let slot = UsageSlot {
+        day: Timestamp::now().day(),
+        agent: "demo".to_owned(),
+        model: "provider/model".to_owned(),
+        key: None,
+    };
+    let count = UsageCount { turns, calls, tokens: Usage { input: 10 * calls, output: 20 * calls } };
+    let used = Write::Usage(UsageRow { slot, count });
+    match &mut command {
+        Command::BeginTurn(begin) => begin.writes.push(used),
+        Command::Append(append) => append.writes.push(used),
+        _ => {}
+    }
+    command
+}
+
 /// Turns that begin in one commit and end in the next, `turns` at a time.
-async fn short_turns(store: &SqliteStore, turns: usize) -> Result<(), Failure> {
+async fn short_turns(store: &SqliteStore, turns: usize, counts: bool) -> Result<(), Failure> {
     let mut count = 0;
     let mut committing = Duration::ZERO;
     let started = Instant::now();
     while started.elapsed() < RUN {
         let names: Vec<TurnId> = (0..turns).map(|_| TurnId::mint()).collect();
-        let (begins, ends) = (
-            names.iter().map(begin).collect(),
-            names.iter().map(|turn| append(turn, segment(3, 22), Some(rest()))).collect(),
-        );
+        let begins = names.iter().map(begin);
+        let ends = names.iter().map(|turn| append(turn, segment(3, 22), Some(rest())));
+        let (begins, ends) = if counts {
+            (begins.map(|begin| counting(begin, 1, 0)).collect(), ends.map(|end| counting(end, 0, 1)).collect())
+        } else {
+            (begins.collect(), ends.collect())
+        };
         let before = Instant::now();
         commit(store, begins).await?;
         commit(store, ends).await?;
@@ -115,9 +138,10 @@ async fn short_turns(store: &SqliteStore, turns: usize) -> Result<(), Failure> {
         count += turns;
     }
     println!(
-        "{turns:>5} short turns a batch: {:>7.0} turns/s   {:>8.2?} per turn in commits",
+        "{turns:>5} short turns a batch: {:>7.0} turns/s   {:>8.2?} per turn in commits{}",
         count as f64 / started.elapsed().as_secs_f64(),
         committing / u32::try_from(count)?,
+        if counts { ", usage counted" } else { "" },
     );
     Ok(())
 }
@@ -191,7 +215,9 @@ async fn main() -> Result<(), Failure> {
             }
         }
         for turns in [1, 50, 500] {
-            short_turns(&store, turns).await?;
+            for counts in [false, true] {
+                short_turns(&store, turns, counts).await?;
+            }
         }
         for sessions in [1, 50, 500] {
             next_turns(&store, sessions).await?;

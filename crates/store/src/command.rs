@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use everturn_core::{
-    CommandId, Compaction, Json, Message, Segment, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
+    CommandId, Compaction, Json, KeyId, Message, Segment, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
 };
 
-use crate::{NewSession, NodeId, Record, RecordKind, TruncateSession, TurnStatus};
+use crate::{NewSession, NodeId, Record, RecordKind, TruncateSession, TurnStatus, UsageRow};
 
 /// One change.
 ///
@@ -88,6 +88,8 @@ pub struct BeginTurn {
     pub messages: Vec<Message>,
     /// Whether history begins anew with it; see [`crate::TurnRecord::begins_history`].
     pub begins_history: bool,
+    /// The key that it was submitted with.
+    pub by: Option<KeyId>,
     /// What else changes, all of it in the same tenant.
     pub writes: Vec<Write>,
     /// The caller's name for the command, if it has one.
@@ -269,6 +271,9 @@ pub enum Write {
         /// The name.
         title: String,
     },
+    /// Adds to what the tenant has used. Stays when the session is deleted that it was used in. Each one adds, so what
+    /// brings one and may come again must be recognised: a [`Put`] needs a key for that, an [`Append`] events.
+    Usage(UsageRow),
 }
 
 impl Write {
@@ -277,7 +282,7 @@ impl Write {
         match self {
             Self::Record(record) => record.session.as_ref(),
             Self::Title { session, .. } => Some(session),
-            Self::Close { .. } | Self::Remove { .. } | Self::Blob { .. } => None,
+            Self::Close { .. } | Self::Remove { .. } | Self::Blob { .. } | Self::Usage(_) => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! An implementation gives a [`Harness`] and runs all of them by [`store_contract!`](crate::store_contract).
 
 mod blobs;
+mod callers;
 mod chores;
 mod commands;
 pub(crate) mod fixture;
@@ -18,6 +19,7 @@ mod retention;
 mod sessions;
 mod sharing;
 mod truncation;
+mod usage;
 mod versus_model;
 
 use std::sync::Arc;
@@ -25,8 +27,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 pub use self::{
-    blobs::*, chores::*, commands::*, forks::*, imports::*, keys::*, queue::*, reads::*, recognition::*, records::*,
-    recovery::*, retention::*, sessions::*, sharing::*, truncation::*, versus_model::*,
+    blobs::*, callers::*, chores::*, commands::*, forks::*, imports::*, keys::*, queue::*, reads::*, recognition::*,
+    records::*, recovery::*, retention::*, sessions::*, sharing::*, truncation::*, usage::*, versus_model::*,
 };
 use crate::Store;
 
@@ -148,6 +150,14 @@ macro_rules! store_contract {
             claims_fence_the_former_owner
             claims_are_limited_and_oldest_first
             resting_turns_are_not_claimed
+            usage_is_summed_up
+            usage_is_read_in_pages
+            recognised_commands_count_once
+            refused_commands_count_nothing
+            sums_of_usage_stop
+            usage_outlives_its_session
+            turns_know_who_submitted_them
+            records_of_all_tenants_are_listed
         }
 
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

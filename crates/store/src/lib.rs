@@ -14,6 +14,7 @@ mod session_command;
 mod sim;
 mod sqlite;
 mod store;
+mod usage;
 
 pub use command::{
     Append, BeginTurn, Command, CommandKey, DeleteSession, EndTurn, Expect, Put, Receipt, Refusal, ReplaceLog, Rest,
@@ -30,3 +31,4 @@ pub use session_command::{EndedTurn, NewSession, Shares, TruncateSession};
 pub use sim::{Fault, Faults, SimStore};
 pub use sqlite::{Durability, OpenError, SqliteStore};
 pub use store::Store;
+pub use usage::{UsageCount, UsageRow, UsageSlot};

@@ -1,7 +1,7 @@
 //! What a store gives back.
 
 use everturn_core::{
-    Compaction, Json, Message, Outcome, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage, Wait,
+    Compaction, Json, KeyId, Message, Outcome, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage, Wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +88,8 @@ pub struct TurnRecord {
     pub head: u64,
     /// Whether history begins anew with it: what the turns before it left is no part of history any more.
     pub begins_history: bool,
+    /// The key that it was submitted with.
+    pub by: Option<KeyId>,
     /// Its part of history as of its last rest; of a turn that has not rested yet, its input alone.
     pub messages: Vec<Message>,
     /// Tokens used, as of its last rest.
@@ -148,6 +150,10 @@ pub enum RecordKind {
     Permission = 5,
     /// Something that a dialect keeps beside a session.
     Note = 6,
+    /// A key by which callers are known.
+    Key = 7,
+    /// News of a turn that somebody outside is to be told.
+    Notice = 8,
 }
 
 impl RecordKind {
@@ -156,7 +162,16 @@ impl RecordKind {
     }
 
     pub(crate) fn from_number(number: u8) -> Option<Self> {
-        let all = [Self::Form, Self::Artifact, Self::Document, Self::Agent, Self::Permission, Self::Note];
+        let all = [
+            Self::Form,
+            Self::Artifact,
+            Self::Document,
+            Self::Agent,
+            Self::Permission,
+            Self::Note,
+            Self::Key,
+            Self::Notice,
+        ];
         all.into_iter().find(|kind| kind.number() == number)
     }
 }

@@ -9,11 +9,12 @@ mod history;
 mod records;
 mod state;
 mod turns;
+mod usage;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use everturn_core::{Segment, SessionId, TenantId, Timestamp, TurnId};
+use everturn_core::{Day, KeyId, Segment, SessionId, TenantId, Timestamp, TurnId, Usage};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use self::faults::Switches;
@@ -21,7 +22,7 @@ pub use self::faults::{Fault, Faults};
 use self::state::State;
 use crate::{
     ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
-    SessionRecord, SessionRow, Store, StoreError, TurnRecord,
+    SessionRecord, SessionRow, Store, StoreError, TurnRecord, UsageRow, UsageSlot,
 };
 
 /// A [`Store`] in memory. Clones are the same store.
@@ -204,6 +205,30 @@ impl Store for SimStore {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
         self.read(|kept| kept.old_records(kind, state, before, limit))
+    }
+
+    fn records_of_all(
+        &self,
+        kind: RecordKind,
+        state: &str,
+        above: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
+        self.read(|kept| kept.records_of_all(kind, state, above, limit))
+    }
+
+    fn usage(
+        &self,
+        tenant: &TenantId,
+        days: (Day, Day),
+        after: Option<&UsageSlot>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>> {
+        self.read(|state| state.usage_page(tenant, days, after, limit))
+    }
+
+    fn used_on(&self, tenant: &TenantId, day: Day, key: Option<&KeyId>) -> BoxFuture<'_, Result<Usage, StoreError>> {
+        self.read(|state| state.used_on(tenant, day, key))
     }
 
     fn idle_sessions(

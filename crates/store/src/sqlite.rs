@@ -21,13 +21,16 @@ mod readers;
 mod records;
 mod rows;
 mod schema;
+#[cfg(all(test, feature = "test-support"))]
+mod tenancy_tests;
 mod trim;
+mod usage;
 mod writer;
 
 use std::{path::Path, sync::Arc, thread::JoinHandle};
 
 use bytes::Bytes;
-use everturn_core::{Segment, SessionId, TenantId, Timestamp, TurnId};
+use everturn_core::{Day, KeyId, Segment, SessionId, TenantId, Timestamp, TurnId, Usage};
 use futures_util::{FutureExt, future::BoxFuture};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -43,7 +46,7 @@ use self::{
 };
 use crate::{
     ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
-    SessionRecord, SessionRow, Store, StoreError, TurnRecord,
+    SessionRecord, SessionRow, Store, StoreError, TurnRecord, UsageRow, UsageSlot,
 };
 
 /// How many requests wait for the writer. The engine hands over one batch at a time, so this is plenty.
@@ -278,6 +281,33 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
         let state = state.to_owned();
         self.readers.read(move |connection| records::old_records(connection, kind, &state, before, limit)).boxed()
+    }
+
+    fn records_of_all(
+        &self,
+        kind: RecordKind,
+        state: &str,
+        above: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
+        let state = state.to_owned();
+        self.readers.read(move |connection| records::records_of_all(connection, kind, &state, above, limit)).boxed()
+    }
+
+    fn usage(
+        &self,
+        tenant: &TenantId,
+        days: (Day, Day),
+        after: Option<&UsageSlot>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>> {
+        let (tenant, after) = (tenant.clone(), after.cloned());
+        self.readers.read(move |connection| usage::page(connection, &tenant, days, after.as_ref(), limit)).boxed()
+    }
+
+    fn used_on(&self, tenant: &TenantId, day: Day, key: Option<&KeyId>) -> BoxFuture<'_, Result<Usage, StoreError>> {
+        let (tenant, key) = (tenant.clone(), key.cloned());
+        self.readers.read(move |connection| usage::on(connection, &tenant, day, key.as_ref())).boxed()
     }
 
     fn idle_sessions(

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everturn_core::{Segment, SessionId, TenantId, Timestamp, TurnId};
+use everturn_core::{Day, KeyId, Segment, SessionId, TenantId, Timestamp, TurnId, Usage};
 use futures_util::future::BoxFuture;
 
 use crate::{
     ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
-    SessionRecord, SessionRow, StoreError, TurnRecord,
+    SessionRecord, SessionRow, StoreError, TurnRecord, UsageRow, UsageSlot,
 };
 
 /// Keeps sessions, turns and logs, and the records that lie beside them.
@@ -139,6 +139,29 @@ pub trait Store: Send + Sync + 'static {
         before: Timestamp,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>>;
+
+    /// Records of all tenants of a kind and in a state, oldest first, above a position if one is given; `limit` at most.
+    /// Cheap for keys and notices only.
+    fn records_of_all(
+        &self,
+        kind: RecordKind,
+        state: &str,
+        above: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>>;
+
+    /// What the tenant used from a day to another, both included, in the order of [`UsageSlot`], after a slot if one is
+    /// given; `limit` at most.
+    fn usage(
+        &self,
+        tenant: &TenantId,
+        days: (Day, Day),
+        after: Option<&UsageSlot>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>>;
+
+    /// The tokens that the tenant used on a day: all of them, or those used with a key.
+    fn used_on(&self, tenant: &TenantId, day: Day, key: Option<&KeyId>) -> BoxFuture<'_, Result<Usage, StoreError>>;
 
     /// Sessions of all tenants that last changed before a time and have no turn that runs, waits or is queued, those that
     /// changed first before the others; `limit` at most.

@@ -1,10 +1,15 @@
 //! What clients are sent.
 
-use everturn_core::{Block, CallId, Content, Json, Message, Outcome, ToolSpec};
+use everturn_core::{Block, CallId, Content, Json, Message, Outcome, ToolRef};
 use serde::{Serialize, Serializer, ser::SerializeSeq as _};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{Array, OneOf, Ref, RefOr, Schema, schema::ObjectBuilder, schema::Type},
+};
 
 /// Why a leg stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = aap::StopReason)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StopReason {
     EndTurn,
@@ -43,25 +48,45 @@ impl Serialize for ContentOut<'_> {
     }
 }
 
+impl PartialSchema for ContentOut<'_> {
+    fn schema() -> RefOr<Schema> {
+        let blocks = Array::new(Ref::from_schema_name(BlockOut::name()));
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        RefOr::T(OneOf::builder().item(text).item(blocks).build().into())
+    }
+}
+
+impl ToSchema for ContentOut<'_> {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "aap.Content".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((BlockOut::name().into_owned(), BlockOut::schema()));
+        BlockOut::schemas(schemas);
+    }
+}
+
 /// `ContentBlock`.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = aap::ContentBlock)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum BlockOut<'a> {
-    Text {
-        text: &'a str,
-    },
-    Thinking {
-        thinking: &'a str,
-    },
+    /// What is said.
+    Text { text: &'a str },
+    /// What is thought.
+    Thinking { thinking: &'a str },
+    /// A call of a tool.
     #[serde(rename_all = "camelCase")]
     ToolUse {
+        #[schema(value_type = String)]
         tool_call_id: &'a CallId,
         name: &'a str,
+        #[schema(value_type = Object)]
         input: &'a Json,
     },
-    Image {
-        url: &'a str,
-    },
+    /// An image, by its `https://` or `data:` URL.
+    Image { url: &'a str },
 }
 
 impl<'a> BlockOut<'a> {
@@ -80,20 +105,20 @@ impl<'a> BlockOut<'a> {
 }
 
 /// `HistoryMessage`.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = aap::Message)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub(crate) enum MessageOut<'a> {
-    System {
-        content: &'a str,
-    },
-    User {
-        content: ContentOut<'a>,
-    },
-    Assistant {
-        content: ContentOut<'a>,
-    },
+    /// What the model is told beforehand.
+    System { content: &'a str },
+    /// What the user said.
+    User { content: ContentOut<'a> },
+    /// What the model said.
+    Assistant { content: ContentOut<'a> },
+    /// What a tool gave.
     #[serde(rename_all = "camelCase")]
     Tool {
+        #[schema(value_type = String)]
         tool_call_id: &'a CallId,
         content: ContentOut<'a>,
     },
@@ -112,24 +137,19 @@ impl<'a> From<&'a Message> for MessageOut<'a> {
     }
 }
 
-/// `ToolSpec`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ToolOut<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    description: &'a str,
-    input_schema: &'a Json,
+/// `ServerToolRef`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = aap::EnabledTool)]
+pub(crate) struct ToolRefOut {
+    /// Name of the tool.
+    name: String,
+    /// Whether it runs without asking.
+    trust: bool,
 }
 
-impl<'a> From<&'a ToolSpec> for ToolOut<'a> {
-    fn from(tool: &'a ToolSpec) -> Self {
-        Self {
-            name: &tool.name,
-            title: tool.title.as_deref(),
-            description: &tool.description,
-            input_schema: &tool.input_schema,
-        }
+impl From<ToolRef> for ToolRefOut {
+    fn from(tool: ToolRef) -> Self {
+        let ToolRef { name, trust } = tool;
+        Self { name, trust }
     }
 }

@@ -192,10 +192,21 @@ fn end() -> impl Strategy<Value = Event> {
 
 /// An event of any kind, unknown ones included.
 pub(super) fn event() -> impl Strategy<Value = Event> {
-    let started = ("[a-z]{1,6}", any::<bool>(), vec(message(), 0..3), any::<bool>(), option::of("[a-z]{1,6}"), usage());
+    let started = (
+        "[a-z]{1,6}",
+        any::<bool>(),
+        vec(message(), 0..3),
+        any::<bool>(),
+        option::of("[a-z]{1,6}"),
+        usage(),
+        option::of("key_[a-z]{1,6}"),
+    );
     prop_oneof![
-        started.prop_map(|(agent, opens_session, input, begins_history, request, used_before)| {
-            Event::TurnStarted(TurnStarted { agent, opens_session, input, begins_history, request, used_before })
+        started.prop_map(|(agent, opens_session, input, begins_history, request, used_before, by)| {
+            Event::TurnStarted({
+                let by = by.map(|by| by.parse().unwrap());
+                TurnStarted { agent, opens_session, input, begins_history, request, used_before, by }
+            })
         }),
         (1..50_u32, "[a-z/]{1,8}").prop_map(|(step, model)| Event::StepStarted { step, model }),
         ".{0,20}".prop_map(Event::TextDelta),

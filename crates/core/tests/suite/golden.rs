@@ -67,6 +67,7 @@ fn steps() {
                 begins_history: true,
                 request: Some("r1".into()),
                 used_before: Usage { input: 7, output: 8 },
+                by: Some("key_1".parse().unwrap()),
             }),
             Event::StepStarted { step: 1, model: "p/m".into() },
             Event::ToolCalled { call: used, route: CallRoute::Refused { reason: "no".into() } },
@@ -91,7 +92,7 @@ fn steps() {
         &[
             (
                 1,
-                r#"{"agent":"demo","opens_session":true,"input":[{"user":{"content":{"text":"hi"}}},{"system":{"content":"be brief"}}],"begins_history":true,"request":"r1","used_before":{"input":7,"output":8}}"#,
+                r#"{"agent":"demo","opens_session":true,"input":[{"user":{"content":{"text":"hi"}}},{"system":{"content":"be brief"}}],"begins_history":true,"request":"r1","used_before":{"input":7,"output":8},"by":"key_1"}"#,
             ),
             (2, r#"{"step":1,"model":"p/m"}"#),
             (5, r#"{"call":{"id":"c1","name":"look","input":{"a": 1}},"route":{"refused":{"reason":"no"}}}"#),

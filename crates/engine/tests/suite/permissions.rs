@@ -27,7 +27,7 @@ fn once(granted: bool) -> Verdict {
 
 async fn decide(world: &World, call: &str, verdict: Verdict) -> String {
     let call = world.call_id(call);
-    match world.decide(&world.tenant, &world.session(), &call, verdict, None).await {
+    match world.decide(&world.tenant, &Default::default(), &world.session(), &call, verdict, None).await {
         Ok(started) => world.transcript(&started).await,
         Err(error) => world.shortened(format!("refused: {error}\n")),
     }
@@ -133,7 +133,8 @@ async fn a_call_is_decided_once() {
     let world = World::start(calls(&["pay"])).await;
     world.act(Act::User("go")).await;
     let (call, session) = (world.call_id("c1"), world.session());
-    let say = |verdict| world.decide(&world.tenant, &session, &call, verdict, None);
+    let nobody = Default::default();
+    let say = |verdict| world.decide(&world.tenant, &nobody, &session, &call, verdict, None);
     let (yes, no) = tokio::join!(say(once(true)), say(once(false)));
     assert_eq!([&yes, &no].iter().filter(|outcome| outcome.is_ok()).count(), 1, "{yes:?} {no:?}");
     world.idle().await;
@@ -148,8 +149,9 @@ async fn a_decision_that_is_sent_again_counts_once() {
     world.act(Act::User("go")).await;
     let key = Some(SubmissionKey { key: "k".to_owned(), fingerprint: "yes".to_owned() });
     let (call, session) = (world.call_id("c1"), world.session());
-    let first = world.decide(&world.tenant, &session, &call, once(true), key.clone()).await.unwrap();
-    let again = world.decide(&world.tenant, &session, &call, once(true), key).await.unwrap();
+    let first =
+        world.decide(&world.tenant, &Default::default(), &session, &call, once(true), key.clone()).await.unwrap();
+    let again = world.decide(&world.tenant, &Default::default(), &session, &call, once(true), key).await.unwrap();
     assert_eq!((first.turn, first.leg_start), (again.turn, again.leg_start));
     world.idle().await;
     assert_eq!(world.setup.ledger.names(), ["pay"]);
@@ -164,7 +166,7 @@ async fn calls_of_others_cannot_be_decided() {
     elsewhere(&world).await;
     let other = world.session();
     let decide = async |tenant: &TenantId, session: &SessionId, call: &CallId| {
-        let error = world.decide(tenant, session, call, always(true), None).await.unwrap_err();
+        let error = world.decide(tenant, &Default::default(), session, call, always(true), None).await.unwrap_err();
         assert!(matches!(error, SubmitError::FormClosed { .. } | SubmitError::NotFound), "{error:?}");
     };
     decide(&world.tenant, &other, &call).await;

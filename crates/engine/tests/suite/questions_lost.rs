@@ -101,7 +101,8 @@ async fn a_crash_while_somebody_answers() {
                             form: Some(form.opened.form_id.clone()),
                             value: everturn_core::Json::parse(r#"{"city":"Oslo"}"#).unwrap(),
                         };
-                        let reply = Submit::reply(world.tenant.clone(), world.session(), reply, None);
+                        let reply =
+                            Submit::reply(world.tenant.clone(), Default::default(), world.session(), reply, None);
                         // It may be about to be closed.
                         let _ = world.engine.submit(reply).await;
                     }

@@ -205,7 +205,7 @@ async fn a_tool_that_the_granting_request_disables_does_not_run() {
     };
     check(
         setup,
-        [Act::User("go"), Act::AnswersWith(update, vec![grant("c1")])],
+        [Act::User("go"), Act::AnswersWith(Box::new(update), vec![grant("c1")])],
         expect![[r#"
             > go
             1 turn started in a new session: user: "go"

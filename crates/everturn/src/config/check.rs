@@ -19,9 +19,13 @@ use super::{
     goose::Goose,
     keys, mcp,
     problem::Report,
-    provider, retention,
+    provider, proxy, quota, retention,
     settings::{Config, Durability, Provider, Source, StoreLocation},
+    tls, webhooks,
 };
+
+/// The store of those who name none.
+const USUAL_STORE: &str = "sqlite:everturn-data/everturn.db";
 
 /// What a file is checked with.
 pub(super) struct Context<'c> {
@@ -55,24 +59,17 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
     let Context { source, environment, overrides, tools, found } = context;
     let own_agents = file.has_own_agents();
     let listen_setting = Setting::new(file.listen, overrides.listen.as_ref(), "127.0.0.1:8080");
-    let store_setting = Setting::new(file.store, overrides.store.as_ref(), "sqlite:everturn-data/everturn.db");
+    let store_setting = Setting::new(file.store, overrides.store.as_ref(), USUAL_STORE);
     let durability = Setting::new(file.durability, overrides.durability.as_ref(), "fsync");
     let listen = listen(report, &listen_setting);
     let store = store(report, &store_setting);
     let durability = choose::<Durability>(report, durability.at, &durability.text);
 
-    let has_keys = !file.keys.is_empty();
     let mut keys = keys::check(report, environment, file.keys);
     if source == Source::Defaults {
         keys.extend(keys::from_environment(report, environment));
     }
-    if let Some(address) = listen
-        && !address.ip().is_loopback()
-        && keys.is_empty()
-        && !has_keys
-    {
-        open_to_all(report, &source, &listen_setting, address);
-    }
+    let quotas = quota::check(report, &file.quotas, file.tenants);
 
     let mut providers: BTreeMap<String, Option<Provider>> = BTreeMap::new();
     for (name, provider) in file.providers {
@@ -97,6 +94,9 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
     let limits = Limits::check(report, &file.limits);
     let retention = retention::check(report, &file.retention);
     let goose = Goose::check(report, &file.recipes, &file.goose);
+    let tls = tls::check(report, file.tls, overrides);
+    let proxies = proxy::check(report, &file.proxy);
+    let webhooks = webhooks::check(report, environment, file.webhooks);
 
     let mut providers: BTreeMap<_, _> = providers.into_iter().filter_map(|(name, it)| Some((name, it?))).collect();
     if !own_agents {
@@ -110,12 +110,16 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         durability: durability?,
         secret_key: environment.get("EVERTURN_SECRET_KEY").map(SecretString::from),
         keys,
+        quotas,
         providers,
         agents,
         mcp,
         limits,
         retention,
         goose,
+        tls,
+        proxies,
+        webhooks,
     })
 }
 
@@ -130,23 +134,16 @@ fn listen(report: &mut Report<'_>, setting: &Setting) -> Option<SocketAddr> {
     address
 }
 
-fn open_to_all(report: &mut Report<'_>, source: &Source, setting: &Setting, address: SocketAddr) {
-    let message = format!(
-        "refusing to listen on {address} without keys: everybody who reaches this machine could use your agents and \
-         read all sessions"
-    );
-    let local = format!("127.0.0.1:{}", address.port());
-    let hint = match source {
-        Source::File(_) => format!(
-            "add a key to the file:\n\n    [[keys]]\n    key = \"env:EVERTURN_KEY\"\n    tenant = \"default\"\n\n\
-             or listen on this machine only: {local}"
-        ),
-        Source::Defaults => format!(
-            "set a key that callers must show:\n\n    export EVERTURN_KEY=$(openssl rand -hex 32)\n\n\
-             or listen on this machine only: {local}"
-        ),
-    };
-    report.add(setting.at.clone(), message, hint);
+/// Where everything is kept and what that means, whatever else is in the file.
+pub(super) fn check_store(
+    report: &mut Report<'_>,
+    file: File,
+    overrides: &Overrides,
+) -> Option<(StoreLocation, Durability)> {
+    let place = Setting::new(file.store, overrides.store.as_ref(), USUAL_STORE);
+    let durability = Setting::new(file.durability, overrides.durability.as_ref(), "fsync");
+    let place = store(report, &place);
+    Some((place?, choose(report, durability.at, &durability.text)?))
 }
 
 fn store(report: &mut Report<'_>, setting: &Setting) -> Option<StoreLocation> {

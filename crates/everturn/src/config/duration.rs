@@ -6,10 +6,10 @@ use std::time::Duration;
 const MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// What a duration must look like.
-pub(super) const FORM: &str = "write a number and a unit: `500ms`, `10s`, `5m`, `1h` or `2d`";
+pub(crate) const FORM: &str = "write a number and a unit: `500ms`, `10s`, `5m`, `1h` or `2d`";
 
 /// A whole number and a unit.
-pub(super) fn parse(text: &str) -> Option<Duration> {
+pub(crate) fn parse(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(unit_at);
     let number: u64 = number.parse().ok()?;

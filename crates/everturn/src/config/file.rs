@@ -20,6 +20,10 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) keys: Vec<Key>,
     #[serde(default)]
+    pub(super) quotas: Quotas,
+    #[serde(default)]
+    pub(super) tenants: BTreeMap<Text, Tenant>,
+    #[serde(default)]
     pub(super) providers: BTreeMap<Text, Provider>,
     #[serde(default)]
     pub(super) agents: Vec<Agent>,
@@ -33,6 +37,12 @@ pub(super) struct File {
     pub(super) recipes: Recipes,
     #[serde(default)]
     pub(super) goose: Goose,
+    #[serde(default)]
+    pub(super) tls: Tls,
+    #[serde(default)]
+    pub(super) proxy: Proxy,
+    #[serde(default)]
+    pub(super) webhooks: BTreeMap<Text, Webhook>,
 }
 
 impl File {
@@ -48,6 +58,30 @@ pub(super) struct Key {
     pub(super) key: Text,
     pub(super) tenant: Text,
     pub(super) scopes: Option<Spanned<Vec<Text>>>,
+    pub(super) name: Option<Text>,
+    pub(super) expires: Option<Spanned<toml::Value>>,
+    pub(super) quota: Option<Quota>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Quotas {
+    pub(super) tenant: Option<Quota>,
+    pub(super) key: Option<Quota>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tenant {
+    pub(super) quota: Option<Quota>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Quota {
+    pub(super) requests_per_second: Option<Number>,
+    pub(super) concurrent_turns: Option<Number>,
+    pub(super) tokens_per_day: Option<Number>,
 }
 
 #[derive(Deserialize)]
@@ -164,6 +198,32 @@ pub(super) struct Recipes {
 pub(super) struct Goose {
     pub(super) ping: Option<Text>,
     pub(super) snapshot: Option<Text>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tls {
+    pub(super) cert: Option<Text>,
+    pub(super) key: Option<Text>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Webhook {
+    pub(super) url: Text,
+    pub(super) secret: Text,
+    pub(super) events: Option<Spanned<Vec<Text>>>,
+    pub(super) timeout: Option<Text>,
+    pub(super) retry_for: Option<Text>,
+    pub(super) allow_private: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Proxy {
+    #[serde(default)]
+    pub(super) trusted: Vec<Text>,
+    pub(super) headers: Option<Text>,
 }
 
 #[derive(Default, Deserialize)]

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use everturn_core::TenantId;
+use everturn_core::{KeyId, Quota, TenantId, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     Environment,
     choice::choose,
     file::{self, Text},
+    moment,
     problem::Report,
+    quota::quota,
     settings::{ApiKey, Scope},
 };
 
@@ -45,7 +47,7 @@ const KEY_HINT: &str = "make one with `openssl rand -hex 32`";
 /// The keys that hold up.
 pub(super) fn check(report: &mut Report<'_>, environment: &Environment, keys: Vec<file::Key>) -> Vec<ApiKey> {
     let mut checked: Vec<ApiKey> = Vec::with_capacity(keys.len());
-    for entry in keys {
+    for (index, entry) in keys.into_iter().enumerate() {
         let at = Some(entry.key.span());
         let key = secret(report, environment, &entry.key);
         if let Some(key) = &key {
@@ -61,11 +63,53 @@ pub(super) fn check(report: &mut Report<'_>, environment: &Environment, keys: Ve
             report.add(Some(entry.tenant.span()), message, None);
         }
         let scopes = scopes(report, entry.scopes);
-        if let (Some(key), Ok(tenant)) = (key, tenant) {
-            checked.push(ApiKey { key, tenant, scopes });
+        let quota = quota(report, entry.quota.as_ref());
+        let expires_at = entry.expires.as_ref().and_then(|moment| expires(report, moment));
+        let named = name(report, entry.name.as_ref(), entry.tenant.get_ref(), index + 1);
+        if let (Some((id, _)), Some(name)) = (&named, &entry.name)
+            && checked.iter().any(|other| other.id == *id)
+        {
+            let message = format!("there are two keys `{}`", name.get_ref());
+            report.add(Some(name.span()), message, "give each key a name of its own".to_owned());
+        }
+        if let (Some(key), Ok(tenant), Some((id, name))) = (key, tenant, named) {
+            checked.push(ApiKey { key, tenant, scopes, id, name, expires_at, quota });
         }
     }
     checked
+}
+
+/// How long the name of a key may be.
+const MAX_NAME: usize = 64;
+
+/// The key's name, for programs and for people. One that has none is called by its tenant and its place in the file.
+fn name(report: &mut Report<'_>, name: Option<&Text>, tenant: &str, number: usize) -> Option<(KeyId, String)> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let text = match name {
+        Some(name) => name.get_ref().clone(),
+        None => format!("{}-{number}", tenant.chars().filter(|c| allowed(*c)).take(MAX_NAME).collect::<String>()),
+    };
+    if let Some(name) = name
+        && (text.is_empty() || text.len() > MAX_NAME || !text.chars().all(allowed))
+    {
+        let hint = format!("use 1 to {MAX_NAME} characters of A-Z a-z 0-9 . _ -");
+        report.add(Some(name.span()), format!("`{text}` cannot be the name of a key"), hint);
+        return None;
+    }
+    Some((format!("key_config_{text}").parse().ok()?, text))
+}
+
+fn expires(report: &mut Report<'_>, moment: &toml::Spanned<toml::Value>) -> Option<Timestamp> {
+    let text = match moment.get_ref() {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Datetime(at) => at.to_string(),
+        _ => String::new(),
+    };
+    let parsed = moment::parse(&text);
+    if parsed.is_none() {
+        report.add(Some(moment.span()), "`expires` is not a point in time", moment::FORM.to_owned());
+    }
+    parsed
 }
 
 fn scopes(report: &mut Report<'_>, scopes: Option<toml::Spanned<Vec<Text>>>) -> BTreeSet<Scope> {
@@ -84,6 +128,13 @@ pub(super) fn from_environment(report: &mut Report<'_>, environment: &Environmen
         report.add(None, format!("in EVERTURN_KEY, {reason}"), KEY_HINT.to_owned());
         return None;
     }
-    let tenant = "default".parse().ok()?;
-    Some(ApiKey { key, tenant, scopes: BTreeSet::from(Scope::ALL) })
+    Some(ApiKey {
+        key,
+        tenant: "default".parse().ok()?,
+        scopes: BTreeSet::from(Scope::ALL),
+        id: "key_config_default-1".parse().ok()?,
+        name: "default-1".to_owned(),
+        expires_at: None,
+        quota: Quota::default(),
+    })
 }

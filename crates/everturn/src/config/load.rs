@@ -12,7 +12,7 @@ use super::{
     file::File,
     find_agents,
     problem::{Problems, Report},
-    settings::{Config, Source},
+    settings::{Config, Durability, Source, StoreLocation},
 };
 
 /// The file that is read where none is named.
@@ -29,6 +29,10 @@ pub struct Overrides {
     pub store: Option<String>,
     /// Instead of `durability`.
     pub durability: Option<String>,
+    /// Instead of `tls.cert`.
+    pub tls_cert: Option<String>,
+    /// Instead of `tls.key`.
+    pub tls_key: Option<String>,
 }
 
 /// Why there is no configuration.
@@ -49,19 +53,33 @@ pub enum LoadError {
 
 /// The configuration of the named file; else of `./everturn.toml`, if there is one; else the default one.
 pub async fn load(named: Option<&Path>, overrides: &Overrides, environment: &Environment) -> Result<Config, LoadError> {
-    let file = match named {
-        Some(file) => Some(file),
-        None => Some(Path::new(USUAL_FILE)).filter(|file| file.exists()),
-    };
-    let (source, bytes) = match file {
-        Some(file) => (Source::File(file.to_owned()), read(file)?),
-        None => (Source::Defaults, Vec::new()),
-    };
+    let (source, bytes) = find(named)?;
     let document = Document::read(source, &bytes)?;
     let found =
         if document.file.has_own_agents() { Found::default() } else { find_agents(environment, OLLAMA_ADDRESS).await };
     let tools = everturn_tools::builtin_tools().iter().map(|tool| tool.spec().name.clone()).collect();
     Ok(document.check(overrides, environment, &tools, found)?)
+}
+
+/// Where everything is kept, for those who need no more: what else the file says need not hold up, nor the variables be
+/// set that it names.
+pub fn load_store(named: Option<&Path>, overrides: &Overrides) -> Result<(StoreLocation, Durability), LoadError> {
+    let (source, bytes) = find(named)?;
+    let document = Document::read(source, &bytes)?;
+    let mut report = Report::new(path(&document.source), document.text);
+    let store = check::check_store(&mut report, document.file, overrides);
+    Ok(report.finish(store)?)
+}
+
+fn find(named: Option<&Path>) -> Result<(Source, Vec<u8>), LoadError> {
+    let file = match named {
+        Some(file) => Some(file),
+        None => Some(Path::new(USUAL_FILE)).filter(|file| file.exists()),
+    };
+    Ok(match file {
+        Some(file) => (Source::File(file.to_owned()), read(file)?),
+        None => (Source::Defaults, Vec::new()),
+    })
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, LoadError> {

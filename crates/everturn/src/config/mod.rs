@@ -12,7 +12,7 @@ mod capabilities;
 mod check;
 mod choice;
 mod detect;
-mod duration;
+pub(crate) mod duration;
 mod environment;
 mod file;
 mod goose;
@@ -20,18 +20,23 @@ mod keys;
 mod limits;
 mod load;
 mod mcp;
+pub(crate) mod moment;
 mod option;
 mod problem;
 mod provider;
+mod proxy;
+mod quota;
 mod retention;
 mod settings;
 mod suggest;
+mod tls;
+mod webhooks;
 
 pub use detect::{Found, OLLAMA_ADDRESS, find_agents};
 pub use environment::Environment;
 pub use goose::Goose;
 pub use limits::Limits;
-pub use load::{LoadError, Overrides, load, parse};
+pub use load::{LoadError, Overrides, load, load_store, parse};
 pub use problem::{Place, Problem, Problems};
 pub use settings::{
     Agent, AgentName, ApiKey, Config, Durability, ModelName, Provider, ProviderKind, Scope, Source, StoreLocation,

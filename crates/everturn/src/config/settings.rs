@@ -8,9 +8,11 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{OptionSpec, TenantId};
+use everturn_core::{KeyId, OptionSpec, Quota, TenantId, Timestamp};
 use everturn_engine::{Capabilities, Retention};
+use everturn_http::{Proxies, Quotas, TlsFiles};
 use everturn_mcp::ServerConfig;
+use everturn_webhooks::Hook;
 use secrecy::SecretString;
 
 use super::{Goose, Limits};
@@ -20,7 +22,7 @@ use super::{Goose, Limits};
 pub struct Config {
     /// Where it came from.
     pub source: Source,
-    /// Where to listen. Beyond loopback only if there are keys.
+    /// Where to listen. Beyond loopback only if there are keys, here or in the store.
     pub listen: SocketAddr,
     /// Where to keep everything.
     pub store: StoreLocation,
@@ -28,8 +30,10 @@ pub struct Config {
     pub durability: Durability,
     /// Key that secrets are sealed with, from `EVERTURN_SECRET_KEY`. Without it the store keeps one in a file.
     pub secret_key: Option<SecretString>,
-    /// Who may call. Empty: everybody who can reach us, which is this machine only.
+    /// Who may call. Empty, and none in the store: everybody who can reach us, which is this machine only.
     pub keys: Vec<ApiKey>,
+    /// How much tenants and keys may use.
+    pub quotas: Quotas,
     /// Model providers, by name.
     pub providers: BTreeMap<String, Provider>,
     /// Agents, in the order of the file. Names are unique; every model's provider exists.
@@ -42,6 +46,12 @@ pub struct Config {
     pub retention: Retention,
     /// What Goose's clients find.
     pub goose: Goose,
+    /// What https is spoken with; without it, http is.
+    pub tls: Option<TlsFiles>,
+    /// The proxies that are believed when they say whom they speak for.
+    pub proxies: Proxies,
+    /// Who is told of turns, one for each tenant.
+    pub webhooks: Vec<Hook>,
 }
 
 /// Where a configuration came from.
@@ -87,6 +97,14 @@ pub struct ApiKey {
     pub tenant: TenantId,
     /// What its holder may do. Never empty.
     pub scopes: BTreeSet<Scope>,
+    /// Its name for programs. No other has it.
+    pub id: KeyId,
+    /// Its name for people.
+    pub name: String,
+    /// When it ends, if it does.
+    pub expires_at: Option<Timestamp>,
+    /// What it may use, as far as it has a quota of its own.
+    pub quota: Quota,
 }
 
 /// Something that a key allows.

@@ -83,6 +83,16 @@ fn help() {
 
                       [env: EVERTURN_DURABILITY]
 
+                  --tls-cert <FILE>
+                      Certificate to speak https with, and those that vouch for it: a PEM file
+
+                      [env: EVERTURN_TLS_CERT]
+
+                  --tls-key <FILE>
+                      The certificate's private key: a PEM file
+
+                      [env: EVERTURN_TLS_KEY]
+
                   --log-level <LEVEL>
                       Log level, or directives such as `info,everturn_store=debug`
 
@@ -142,6 +152,8 @@ fn short_help() {
                   --listen <ADDRESS>     Address and port to listen on [default: 127.0.0.1:8080] [env: EVERTURN_LISTEN]
                   --store <STORE>        Where to keep sessions and turns [default: sqlite:everturn-data/everturn.db] [env: EVERTURN_STORE]
                   --durability <WORD>    What a commit survives: a crash of the machine (fsync) or of the server only (process) [default: fsync] [env: EVERTURN_DURABILITY]
+                  --tls-cert <FILE>      Certificate to speak https with, and those that vouch for it: a PEM file [env: EVERTURN_TLS_CERT]
+                  --tls-key <FILE>       The certificate's private key: a PEM file [env: EVERTURN_TLS_KEY]
                   --log-level <LEVEL>    Log level, or directives such as `info,everturn_store=debug` [env: EVERTURN_LOG] [default: info]
                   --log-format <FORMAT>  Log format [env: EVERTURN_LOG_FORMAT] [default: auto] [possible values: auto, text, json]
               -h, --help                 Print help (see more with '--help')

@@ -7,7 +7,10 @@ use everturn::config::{
     StoreLocation, parse,
 };
 use everturn_core::EffectClass;
+use everturn_engine::NoticeKind;
+use everturn_http::TlsFiles;
 use everturn_mcp::{Endpoint, ServerConfig};
+use everturn_webhooks::Hook;
 use secrecy::ExposeSecret as _;
 
 pub(super) fn read(text: &[u8], overrides: &Overrides, environment: &Environment) -> Result<Config, Problems> {
@@ -22,6 +25,7 @@ fn read_example() -> Config {
         ("LOCAL_KEY", "local-secret"),
         ("FILES_TOKEN", "files-secret"),
         ("SEARCH_AUTHORIZATION", "Bearer search-secret"),
+        ("EVERTURN_WEBHOOK_SECRET", "webhook-secret-0123456789"),
     ]);
     read(text.as_bytes(), &Overrides::default(), &environment).unwrap_or_else(|problems| panic!("{problems}"))
 }
@@ -56,6 +60,9 @@ fn the_example_has_every_setting() {
         (&["clock", "files/*"].map(str::to_owned)[..], &["files/read_file".to_owned()][..])
     );
 
+    let files = TlsFiles { cert: PathBuf::from("fullchain.pem"), key: PathBuf::from("privkey.pem") };
+    assert_eq!(config.tls, Some(files));
+
     let [files, search] = config.mcp.as_slice() else { panic!("two servers") };
     let Endpoint::Stdio { program, arguments, environment, folder } = &files.endpoint else { panic!("a program") };
     assert_eq!((program.as_str(), arguments.len(), folder), ("npx", 3, &Some(PathBuf::from("."))));
@@ -86,9 +93,17 @@ fn the_example_shows_the_default_limits() {
 }
 
 #[test]
+fn the_example_shows_the_defaults_of_webhooks() {
+    let [hook] = &read_example().webhooks[..] else { panic!("one hook") };
+    assert_eq!((hook.tenant.as_str(), hook.receiver.host().as_str()), ("acme", "example.org"));
+    assert_eq!((hook.timeout, hook.retry_for), (Hook::TIMEOUT, Hook::RETRY_FOR));
+    assert_eq!(hook.events, BTreeSet::from(NoticeKind::ALL));
+}
+
+#[test]
 fn printing_shows_no_secret() {
     let printed = format!("{:?}", read_example());
-    for secret in ["0123456789abcdef", "local-secret", "files-secret", "search-secret"] {
+    for secret in ["0123456789abcdef", "local-secret", "files-secret", "search-secret", "webhook-secret", "hooks/everturn"] {
         assert!(!printed.contains(secret), "{printed}");
     }
     let environment = Environment::from([("A_KEY", "a-secret")]);
@@ -108,16 +123,19 @@ fn an_agent_needs_only_a_name_and_a_model() {
 
 #[test]
 fn flags_win_over_the_file() {
-    let text = "listen = '127.0.0.1:1'\nstore = 'sqlite:a'\ndurability = 'fsync'";
+    let text = "listen = '127.0.0.1:1'\nstore = 'sqlite:a'\ndurability = 'fsync'\n[tls]\ncert = 'a'\nkey = 'b'";
     let overrides = Overrides {
         listen: Some("localhost:2".to_owned()),
         store: Some("sqlite:///b".to_owned()),
         durability: Some("process".to_owned()),
+        tls_cert: Some("cert.pem".to_owned()),
+        tls_key: None,
     };
     let config = read(text.as_bytes(), &overrides, &Environment::default()).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:2");
     assert_eq!(config.store, StoreLocation::Sqlite(PathBuf::from("/b")));
     assert_eq!(config.durability, Durability::Process);
+    assert_eq!(config.tls, Some(TlsFiles { cert: PathBuf::from("cert.pem"), key: PathBuf::from("b") }));
 }
 
 #[test]

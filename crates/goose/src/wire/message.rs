@@ -1,6 +1,7 @@
 //! Messages as clients send them, in either style, turned into ours.
 
 use everturn_core::{Block, Content, Json, Message, Timestamp};
+use everturn_http::Object;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -23,7 +24,7 @@ pub(crate) struct MessageIn {
     pub(crate) content: Option<ContentIn>,
     created: Option<Moment>,
     created_at: Option<Moment>,
-    metadata: Option<Metadata>,
+    metadata: Option<Object<Metadata>>,
 }
 
 /// Who sees a message.
@@ -69,7 +70,7 @@ impl MessageIn {
     }
 
     fn is_visible(&self, visible: Visible) -> bool {
-        self.metadata.is_none_or(|metadata| match visible {
+        self.metadata.as_ref().is_none_or(|Object(metadata)| match visible {
             Visible::ToUsers => metadata.user_visible,
             Visible::ToAgents => metadata.agent_visible,
         })

@@ -1,6 +1,9 @@
 //! A server in memory with the demo model, and somebody who calls it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use axum::{Router, body::Body};
 use everturn_core::TenantId;
@@ -17,6 +20,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
+use super::contract::Contract;
+
 /// Longer than anything takes that works.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -25,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Server {
     pub(crate) engine: Engine,
     app: Router,
+    /// What the answers must be like.
+    pub(crate) contract: Arc<Contract>,
     key: &'static str,
     _recipes: Arc<TempDir>,
 }
@@ -108,6 +115,16 @@ fn agent(name: &str) -> Agent {
     }
 }
 
+/// What the API document says, for those who need no server.
+pub(crate) fn contract() -> Arc<Contract> {
+    static CONTRACT: OnceLock<Arc<Contract>> = OnceLock::new();
+    let started = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(Server::start()).contract
+    };
+    Arc::clone(CONTRACT.get_or_init(started))
+}
+
 /// The recipes of the test server.
 const RECIPES: [(&str, &str); 4] = [
     (
@@ -128,7 +145,7 @@ impl Server {
     /// A server with a key for each scope, and one of another tenant; called by one that chats.
     pub(crate) async fn start() -> Self {
         let (acme, other): (TenantId, TenantId) = ("acme".parse().unwrap(), "other".parse().unwrap());
-        let keys = Arc::new(Keys::Closed(vec![
+        let keys = Arc::new(Keys::of(vec![
             Key::new("reader", acme.clone(), vec![Scope::Read]),
             Key::new("chatter", acme.clone(), vec![Scope::Chat]),
             Key::new("admin", acme, vec![Scope::Admin]),
@@ -141,6 +158,7 @@ impl Server {
             models: Arc::new(DemoModels),
             tools: Arc::new(ToolSet::new(builtin_tools()).unwrap()),
             settings: Settings::default(),
+            notices: Default::default(),
             metrics: Metrics::default(),
         });
         let engine = engine.await.unwrap();
@@ -150,8 +168,10 @@ impl Server {
         }
         let recipes = Some(Arc::new(Recipes::open(folder.path()).unwrap()));
         let limits = BodyLimits { bytes: 100_000, depth: 30 };
-        let app = routes(Goose { engine: engine.clone(), keys, limits, ping: PATIENCE, snapshot: PATIENCE, recipes });
-        Self { engine, app, key: "chatter", _recipes: Arc::new(folder) }
+        let goose = Goose { engine: engine.clone(), keys, limits, ping: PATIENCE, snapshot: PATIENCE, recipes };
+        let (app, document) = routes(goose).split_for_parts();
+        let contract = Arc::new(Contract::new(serde_json::to_value(document).unwrap()));
+        Self { engine, app, contract, key: "chatter", _recipes: Arc::new(folder) }
     }
 
     /// The same server, called with another key.
@@ -162,7 +182,8 @@ impl Server {
     /// A request, and all of its answer.
     pub(crate) async fn call(&self, method: &str, path: &str, body: impl Into<Option<Value>>) -> Answer {
         let mut request = Request::builder().method(method).uri(path).header("x-secret-key", self.key);
-        let body = match body.into() {
+        let sent = body.into();
+        let body = match &sent {
             Some(body) => {
                 request = request.header("content-type", "application/json");
                 Body::from(body.to_string())
@@ -172,7 +193,10 @@ impl Server {
         let response = self.app.clone().oneshot(request.body(body).unwrap()).await.unwrap();
         let (head, body) = response.into_parts();
         let body = tokio::time::timeout(PATIENCE, body.collect()).await.unwrap().unwrap().to_bytes();
-        Answer { status: head.status, headers: head.headers, body: String::from_utf8(body.into()).unwrap() }
+        let answer =
+            Answer { status: head.status, headers: head.headers, body: String::from_utf8(body.into()).unwrap() };
+        self.contract.check(method, path, sent.as_ref(), &answer);
+        answer
     }
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {

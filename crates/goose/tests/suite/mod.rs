@@ -1,3 +1,5 @@
+mod api_document;
+mod contract;
 mod harness;
 mod projection;
 mod recipes;

@@ -15,6 +15,8 @@ use everturn_engine::{Cursor, Flow, Frames, Projection, TurnView};
 use everturn_goose::{projections, session_projection};
 use expect_test::Expect;
 
+use super::harness::contract;
+
 /// 2026-03-04T10:00:00Z.
 const BEGAN: i64 = 1_772_618_400_000;
 
@@ -29,6 +31,7 @@ fn started() -> Event {
         input: vec![Message::user("Hello")],
         request: Some("req-1".to_owned()),
         used_before: Usage { input: 1350, output: 725 },
+        by: None,
         ..TurnStarted::default()
     })
 }
@@ -101,8 +104,13 @@ fn check(before: &[Event], event: Event, expected: Expect) {
         let events: Vec<_> = before.iter().cloned().chain([event.clone()]).collect();
         let (shown, flow) = show(projection, &events);
         let new = shown.strip_prefix(&earlier).unwrap();
+        let schema = match projection.name() {
+            "goose-seed" => "goose.Event",
+            "goose" => "goose.ReleasedEvent",
+            _ => "goose.SessionEvent",
+        };
         for line in new.lines().filter_map(|line| line.strip_prefix("data: ")) {
-            serde_json::from_str::<serde_json::Value>(line).unwrap();
+            contract().check_named(schema, &serde_json::from_str(line).unwrap());
         }
         transcript += &format!("# {} {flow:?}\n{new}", projection.name());
     }

@@ -134,6 +134,7 @@ async fn asking(server: &Server, session: &str) -> (Started, String) {
     let tools = Some(vec![ToolRef { name: "calculator".to_owned(), trust: false }]);
     let submit = Submit {
         tenant: "acme".parse().unwrap(),
+        account: Default::default(),
         target: Target::Named { session: session.parse().unwrap(), agent: "demo".to_owned() },
         update: SessionUpdate { tools, ..SessionUpdate::default() },
         submission: Submission::Begin(vec![Message::user("what is 2*3?")]),

@@ -111,13 +111,13 @@ fn agent(name: &str) -> Agent {
 impl Server {
     /// A server without keys.
     pub(crate) async fn start() -> Self {
-        Self::with_keys(Keys::Open).await
+        Self::with_keys(Keys::open()).await
     }
 
     /// A server with a key for each scope, and one of another tenant.
     pub(crate) async fn locked() -> Self {
         let (acme, other): (TenantId, TenantId) = ("acme".parse().unwrap(), "other".parse().unwrap());
-        Self::with_keys(Keys::Closed(vec![
+        Self::with_keys(Keys::of(vec![
             Key::new("reader", acme.clone(), vec![Scope::Read]),
             Key::new("chatter", acme.clone(), vec![Scope::Chat]),
             Key::new("admin", acme, vec![Scope::Admin]),
@@ -134,6 +134,7 @@ impl Server {
             models: Arc::new(DemoModels),
             tools: Arc::new(ToolSet::new(builtin_tools()).unwrap()),
             settings: Settings { document_bytes: DOCUMENT_BYTES, session_queue: 2, ..Settings::default() },
+            notices: Default::default(),
             metrics: Metrics::default(),
         });
         let engine = engine.await.unwrap();
@@ -141,7 +142,7 @@ impl Server {
         let document_bytes = DOCUMENT_BYTES;
         let keys = Arc::new(keys);
         let streams = views(Views::new(engine.clone(), Arc::clone(&keys), PATIENCE, projections()));
-        let app = routes(Native { engine: engine.clone(), keys, limits, document_bytes }).merge(streams);
+        let app = routes(Native { engine: engine.clone(), keys, limits, document_bytes }).merge(streams).into();
         Self { engine, app, key: None }
     }
 

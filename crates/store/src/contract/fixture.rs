@@ -211,6 +211,7 @@ impl Talk {
             segment: segment(1, count),
             messages: vec![Message::user("hello")],
             begins_history: false,
+            by: None,
             writes: Vec::new(),
             key: None,
             at: Timestamp(20),

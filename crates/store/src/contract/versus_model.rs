@@ -1,5 +1,6 @@
 //! Random commands against a store and the model give the same verdicts and the same reads.
 
+mod usage;
 mod world;
 
 use std::{
@@ -137,6 +138,7 @@ async fn run(harness: &impl Harness, seed: u64, tally: &mut Tally) {
             compare_logs(&world, &store, &sim, round, &place).await;
             compare_records(&world, &store, &sim, tally, &place).await;
             compare_chores(&world, &store, &sim, tally, &place).await;
+            usage::compare(&world, &store, &sim, tally, &place).await;
         }
     }
 }

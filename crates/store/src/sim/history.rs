@@ -97,6 +97,7 @@ impl State {
                 status: rest.status.clone(),
                 head: 0,
                 begins_history: *begins_history,
+                by: None,
                 messages: rest.messages.clone(),
                 usage: rest.usage,
                 compaction: rest.compaction.clone(),

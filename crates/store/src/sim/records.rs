@@ -85,6 +85,7 @@ impl State {
                         session.title = Some(title.clone());
                     }
                 }
+                Write::Usage(used) => self.add_usage(tenant, used),
             }
         }
     }
@@ -144,5 +145,21 @@ impl State {
         let mut old: Vec<&RecordRow> = rows.filter(wanted).collect();
         old.sort_by_key(|row| (row.updated_at, row.position));
         old.into_iter().take(limit).cloned().collect()
+    }
+
+    pub(super) fn records_of_all(
+        &self,
+        kind: RecordKind,
+        state: &str,
+        above: Option<u64>,
+        limit: usize,
+    ) -> Vec<RecordRow> {
+        let rows = self.records.values().map(|kept| &kept.row);
+        let wanted = |row: &&RecordRow| {
+            row.record.kind == kind && row.record.state == state && row.position > above.unwrap_or(0)
+        };
+        let mut found: Vec<&RecordRow> = rows.filter(wanted).collect();
+        found.sort_by_key(|row| row.position);
+        found.into_iter().take(limit).cloned().collect()
     }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Command, CommandKey, DeleteSession, NodeId, Receipt, Refusal, SessionRecord, SessionRow, TurnRecord, TurnStatus,
-    TurnSummary,
+    TurnSummary, UsageCount, UsageSlot,
 };
 
 pub(super) type Verdict = Result<Receipt, Refusal>;
@@ -25,6 +25,7 @@ pub(super) struct State {
     pub(super) turns: HashMap<TurnId, Turn>,
     pub(super) records: HashMap<RecordName, KeptRecord>,
     keys: HashMap<(TenantId, String), Kept>,
+    pub(super) usage: BTreeMap<(TenantId, UsageSlot), UsageCount>,
     last_position: u64,
     pub(super) last_record: u64,
     pub(super) turns_begun: u64,

@@ -71,6 +71,7 @@ impl State {
                 status,
                 head: 0,
                 begins_history: begin.begins_history,
+                by: begin.by.clone(),
                 messages: begin.messages.clone(),
                 usage: Usage::default(),
                 compaction: None,

@@ -16,6 +16,7 @@ use rusqlite::Connection;
 use super::{
     live::{LiveTurns, Load, Staged},
     log::MAX_SEQ,
+    usage::Spent,
 };
 use crate::{Command, Receipt, Refusal, StoreError};
 
@@ -86,6 +87,7 @@ pub(super) struct Batch<'transaction, 'writer> {
     /// How much it has written to `log`.
     pub(super) written: Load,
     pub(super) gone: Gone,
+    spent: Spent,
 }
 
 impl<'transaction, 'writer> Batch<'transaction, 'writer> {
@@ -101,7 +103,13 @@ impl<'transaction, 'writer> Batch<'transaction, 'writer> {
             gathered: Load::default(),
             written: Load::default(),
             gone: Gone::default(),
+            spent: Spent::default(),
         }
+    }
+
+    /// Writes what the commands have in common. Nothing is judged after that.
+    pub(super) fn finish(&self) -> Result<(), StoreError> {
+        self.spent.write(self.connection)
     }
 
     pub(super) fn judge(&mut self, command: &Command) -> Result<Result<Receipt, Refusal>, StoreError> {

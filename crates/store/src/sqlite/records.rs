@@ -131,3 +131,24 @@ pub(super) fn old_records(
     );
     rows(connection, &sql, params![kind.number(), state, before.millis(), int(limit as u64)])
 }
+
+/// Records of all tenants. The number is part of the text: SQLite uses the index only where it can see that it applies.
+pub(super) fn of_all_sql(kind: RecordKind) -> String {
+    let records = match kind {
+        RecordKind::Key | RecordKind::Notice => by("records_of_all"),
+        _ => RECORD.to_owned(),
+    };
+    let kind = kind.number();
+    format!("{records} WHERE r.kind = {kind} AND r.state = ?1 AND r.id > ?2 ORDER BY r.id LIMIT ?3")
+}
+
+/// See [`crate::Store::records_of_all`].
+pub(super) fn records_of_all(
+    connection: &Connection,
+    kind: RecordKind,
+    state: &str,
+    above: Option<u64>,
+    limit: usize,
+) -> Result<Vec<RecordRow>, StoreError> {
+    rows(connection, &of_all_sql(kind), params![state, above.map_or(0, int), int(limit as u64)])
+}

@@ -1,6 +1,6 @@
 //! Sessions and turns as they are read.
 
-use everturn_core::{Compaction, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
+use everturn_core::{Compaction, KeyId, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -123,7 +123,7 @@ pub(super) fn place(
 }
 
 const TURN: &str = "t.name, t.ordinal, t.head, t.tokens_in, t.tokens_out, t.created_at, t.rested_at, t.status,
-    t.begins_history, t.compaction, t.messages";
+    t.begins_history, t.compaction, t.messages, t.by";
 
 impl Place {
     /// Selects the session's turns as far as they are `wanted`, in this order. Its own come in the order of an index, and
@@ -154,6 +154,7 @@ fn turn_record(row: &Row<'_>) -> Result<TurnRecord, StoreError> {
         begins_history: row.get(8)?,
         compaction: compaction.map(serde_json::from_str::<Compaction>).transpose().map_err(corrupt)?,
         messages: from_json(row, 10)?,
+        by: row.get::<_, Option<String>>(11)?.map(KeyId::try_from).transpose().map_err(corrupt)?,
     })
 }
 

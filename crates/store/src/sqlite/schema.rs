@@ -9,7 +9,8 @@
 //! turns        each belongs to one session; others may share it. phase says what kind of status it has (see `rows.rs`),
 //!              for the indexes; wake_at is that of a waiting turn; log_level is how far its log was shortened; node is
 //!              set while the turn runs; head is the last seq known when the row was written, gathered the last seq in
-//!              `chunks` when the turn last began to run or was gathered while it ran
+//!              `chunks` when the turn last began to run or was gathered while it ran; by is the key that it was
+//!              submitted with
 //! shared       turns that a session has though they belong to another: all of them have ended. A turn has the same
 //!              ordinal wherever it is; see `batch/history.rs`
 //! truncations  the last truncation of a session, by which it is recognised
@@ -21,6 +22,7 @@
 //! blobs        the content of records, in parts
 //! tombstones   names of deleted sessions
 //! keys         callers' names for their commands, and what whoever repeats one is told; see `keys.rs`
+//! usage        sums of what was used; an empty key is none
 //! ```
 //!
 //! Columns that may be large come last in their row: SQLite reads the columns before them without touching them.
@@ -87,6 +89,7 @@ const MIGRATIONS: &[&str] = &["
         log_level INTEGER NOT NULL,
         begins_history INTEGER NOT NULL,
         message_count INTEGER NOT NULL,
+        by TEXT,
         phase INTEGER NOT NULL,
         status TEXT NOT NULL,
         compaction TEXT,
@@ -147,6 +150,7 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX records_by_session ON records (session, kind, id);
     CREATE INDEX records_by_session_and_state ON records (session, kind, state, id);
     CREATE INDEX records_by_time ON records (kind, state, updated_at);
+    CREATE INDEX records_of_all ON records (kind, state, id) WHERE kind = 7 OR kind = 8;
 
     CREATE TABLE blobs (
         id INTEGER PRIMARY KEY,
@@ -174,6 +178,20 @@ const MIGRATIONS: &[&str] = &["
         UNIQUE (tenant, key)
     ) STRICT;
     CREATE INDEX keys_by_time ON keys (at);
+
+    CREATE TABLE usage (
+        tenant INTEGER NOT NULL REFERENCES tenants,
+        day INTEGER NOT NULL,
+        agent TEXT NOT NULL,
+        model TEXT NOT NULL,
+        key TEXT NOT NULL,
+        turns INTEGER NOT NULL,
+        calls INTEGER NOT NULL,
+        tokens_in INTEGER NOT NULL,
+        tokens_out INTEGER NOT NULL,
+        PRIMARY KEY (tenant, day, agent, model, key)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX usage_by_key ON usage (tenant, day, key);
 "];
 
 /// The version that this program writes.

@@ -162,6 +162,7 @@ impl Writer {
             batch.gather_oldest(&oldest)?;
         }
         let done = work(&mut batch)?;
+        batch.finish()?;
         let Batch { staged, written, gone, .. } = batch;
         extent.grow(written);
         extent.shrink(gone.rows);

@@ -51,6 +51,7 @@ impl Talk {
             segment: self.segment(size),
             messages: vec![Message::user(self.text(size))],
             begins_history: false,
+            by: None,
             writes: Vec::new(),
             key,
             at: Timestamp(at),

@@ -81,6 +81,7 @@ async fn writes_until_it_is_killed() {
                 segment: segment(1, 2),
                 messages: vec![Message::user("hello")],
                 begins_history: false,
+                by: None,
                 writes: progress(&turn, 2),
                 key: None,
                 at: Timestamp(1),

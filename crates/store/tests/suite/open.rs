@@ -49,6 +49,7 @@ async fn fill(path: &Path) {
             segment: builder.take(),
             messages: vec![Message::user("hello")],
             begins_history: false,
+            by: None,
             writes: Vec::new(),
             key: None,
             at: Timestamp(1),

@@ -79,6 +79,7 @@ async fn run(store: &SqliteStore, session: &SessionId, marker: &str, size: usize
         segment: segment(1, marker, size),
         messages: vec![Message::user(text(marker, size))],
         begins_history: false,
+        by: None,
         writes: Vec::new(),
         key: None,
         at: Timestamp(1),

@@ -6,10 +6,10 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use everturn_core::{Segment, SessionId, TenantId, Timestamp, TurnId};
+use everturn_core::{Day, KeyId, Segment, SessionId, TenantId, Timestamp, TurnId, Usage};
 use everturn_store::{
     ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
-    SessionRecord, SessionRow, SimStore, Store, StoreError, TurnRecord,
+    SessionRecord, SessionRow, SimStore, Store, StoreError, TurnRecord, UsageRow, UsageSlot,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio::sync::Notify;
@@ -174,6 +174,30 @@ impl Store for CrashStore {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
         self.store.old_records(kind, state, before, limit)
+    }
+
+    fn records_of_all(
+        &self,
+        kind: RecordKind,
+        state: &str,
+        above: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RecordRow>, StoreError>> {
+        self.store.records_of_all(kind, state, above, limit)
+    }
+
+    fn usage(
+        &self,
+        tenant: &TenantId,
+        days: (Day, Day),
+        after: Option<&UsageSlot>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>> {
+        self.store.usage(tenant, days, after, limit)
+    }
+
+    fn used_on(&self, tenant: &TenantId, day: Day, key: Option<&KeyId>) -> BoxFuture<'_, Result<Usage, StoreError>> {
+        self.store.used_on(tenant, day, key)
     }
 
     fn idle_sessions(

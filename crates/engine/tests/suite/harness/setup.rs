@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use everturn_core::{EffectClass, ToolRef};
-use everturn_engine::{Agent, Agents, Capabilities, Engine, Metrics, Models, Parts, SessionUpdate, Settings};
+use everturn_engine::{Agent, Agents, Capabilities, Engine, Metrics, Models, Notices, Parts, SessionUpdate, Settings};
 use everturn_models::Model;
 use everturn_store::{SecretBox, Store, StoreError};
 use everturn_tools::{Tool, builtin_tools};
@@ -20,6 +20,7 @@ pub(crate) type ServerTools = Result<Vec<Arc<dyn Tool>>, String>;
 
 /// Everything that outlives one engine: models, tools, settings.
 pub(crate) struct Setup {
+    pub(crate) notices: Notices,
     pub(crate) agent: Agent,
     pub(crate) settings: Settings,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
@@ -60,6 +61,7 @@ impl Setup {
             titles: false,
         };
         let setup = Self {
+            notices: Notices::default(),
             agent,
             settings: Settings::default(),
             tools: Vec::new(),
@@ -152,6 +154,7 @@ impl Setup {
             agents: Agents::new(agents),
             tools: Arc::new(tools),
             settings: self.settings.clone(),
+            notices: self.notices.clone(),
             metrics: self.metrics.clone(),
         };
         Engine::start(parts).await

@@ -23,7 +23,7 @@ pub(crate) enum Act {
     /// Answers waiting calls.
     Answers(Vec<Reply>),
     /// Answers waiting calls and changes settings by the same request.
-    AnswersWith(SessionUpdate, Vec<Reply>),
+    AnswersWith(Box<SessionUpdate>, Vec<Reply>),
     /// Looks at full history.
     History,
 }
@@ -150,7 +150,18 @@ impl World {
         };
         let (tenant, on_busy) = (self.tenant.clone(), OnBusy::Supersede);
         let (reply, begins_history, request, key) = (None, false, None, None);
-        Submit { tenant, target, update, submission, reply, on_busy, begins_history, request, key }
+        Submit {
+            tenant,
+            account: Default::default(),
+            target,
+            update,
+            submission,
+            reply,
+            on_busy,
+            begins_history,
+            request,
+            key,
+        }
     }
 
     /// Submits and remembers the session.
@@ -171,7 +182,7 @@ impl World {
             Act::User(text) => (format!("> {text}\n"), self.message(text)),
             Act::Answers(replies) => ("> answers\n".to_owned(), self.answers(replies)),
             Act::AnswersWith(update, replies) => {
-                ("> answers with other settings\n".to_owned(), self.submission(self.reply(replies), update))
+                ("> answers with other settings\n".to_owned(), self.submission(self.reply(replies), *update))
             }
             Act::History => {
                 let history = self.engine.history(&self.tenant, &self.session()).await.unwrap();

@@ -6,10 +6,10 @@ use std::{
 };
 
 use everturn_core::{
-    Message, SessionId, TenantId, TurnId, Wait,
+    Message, Quota, SessionId, TenantId, TurnId, Wait,
     submission::{OnBusy, Refused, Submission},
 };
-use everturn_engine::{DeleteError, Engine, SessionUpdate, Started, StopError, Submit, SubmitError, Target};
+use everturn_engine::{Account, DeleteError, Engine, SessionUpdate, Started, StopError, Submit, SubmitError, Target};
 use everturn_store::{RecordFilter, SessionRecord, TurnStatus};
 use futures_util::future::join_all;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
@@ -23,6 +23,8 @@ use super::{
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) tenant: TenantId,
+    /// A key of its own, and quotas that may be tight.
+    account: Arc<Account>,
     name: usize,
     pub(super) session: Option<SessionId>,
     messages_left: usize,
@@ -51,9 +53,13 @@ impl Client {
         update: SessionUpdate,
         cuts: bool,
         names: bool,
+        tenant_quota: Quota,
     ) -> Arc<Mutex<Self>> {
+        let key = format!("key_{name}").parse().expect("an id");
+        let account = Account { key: Some(key), tenant_quota, ..Account::default() };
         Arc::new(Mutex::new(Self {
             tenant: TenantId::local(),
+            account: Arc::new(account),
             name,
             session: None,
             messages_left: messages,
@@ -96,7 +102,21 @@ impl Client {
         let tenant = self.tenant.clone();
         let begins_history = self.written.is_multiple_of(7);
         let (reply, request, key) = (None, None, None);
-        (Submit { tenant, target, update, submission, reply, on_busy, begins_history, request, key }, text)
+        (
+            Submit {
+                tenant,
+                account: Arc::clone(&self.account),
+                target,
+                update,
+                submission,
+                reply,
+                on_busy,
+                begins_history,
+                request,
+                key,
+            },
+            text,
+        )
     }
 
     fn new_session(&self) -> Target {
@@ -299,6 +319,7 @@ fn expected(error: &SubmitError) {
         | SubmitError::ShuttingDown
         | SubmitError::Overloaded { .. }
         | SubmitError::QueueFull { .. }
+        | SubmitError::Quota(_)
         | SubmitError::Stop(_) => {}
         // The answers were kept although the submission failed, or somebody was faster.
         SubmitError::Read(_) | SubmitError::FormClosed { .. } => {}

@@ -2,13 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use everturn_core::{EffectClass, Event, TenantId};
+use everturn_core::{Day, EffectClass, Event, KeyId, Quota, TenantId, Usage};
 use everturn_engine::Engine;
-use everturn_store::{SessionRecord, SimStore, Store as _, TurnStatus};
+use everturn_store::{SessionRecord, SessionRow, SimStore, Store as _, TurnStatus, UsageCount};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::task::{JoinError, JoinSet};
 
@@ -80,7 +81,9 @@ impl Simulation {
                 settings.ring_bytes = if rng.random() { 200 } else { 256 * 1024 };
             });
         let (cuts, count) = (rng.random_ratio(1, 3), rng.random_range(1..=3));
-        let client = |name| Client::new(name, rng.random_range(1..8), setup.update.clone(), cuts, rng.random());
+        let concurrent_turns = if rng.random_ratio(1, 4) { NonZeroU32::new(rng.random_range(1..3)) } else { None };
+        let quota = Quota { concurrent_turns, ..Quota::default() };
+        let client = |name| Client::new(name, rng.random_range(1..8), setup.update.clone(), cuts, rng.random(), quota);
         let clients = (0..count).map(client).collect();
         Self { rng, store: SimStore::new(), setup, clients, readers: Arc::default(), complaints }
     }
@@ -215,6 +218,7 @@ impl Simulation {
             }
             self.check_clients(&engine).await;
             self.check_readers().await;
+            self.check_usage(&engine, &rows).await;
             let deleted = self.clients.iter().any(|client| {
                 let client = client.lock().unwrap();
                 !client.deleted.is_empty() || !client.truncated.is_empty()
@@ -259,6 +263,52 @@ impl Simulation {
         }
     }
 
+    /// What was used is what the logs say, for each key: nothing is forgotten in a crash, nothing counted twice.
+    async fn check_usage(&self, engine: &Engine, sessions: &[SessionRow]) {
+        let tenant = TenantId::local();
+        let mut told: BTreeMap<Option<KeyId>, UsageCount> = BTreeMap::new();
+        let mut turns = BTreeSet::new();
+        for row in sessions {
+            turns.extend(self.store.turns(&tenant, &row.session.id).await.unwrap().into_iter().map(|turn| turn.id));
+        }
+        for turn in turns {
+            let mut by = None;
+            for (_, event) in stored_log(&self.store, &turn).await {
+                let count = match event {
+                    // Those without a key were cut out of others.
+                    Event::TurnStarted(started) => {
+                        by = started.by;
+                        UsageCount { turns: u64::from(by.is_some()), ..UsageCount::default() }
+                    }
+                    Event::StepFinished(finished) => called(finished.usage),
+                    Event::StepRestarted { usage, .. } => called(usage),
+                    Event::HistoryCompacted(compaction) => called(compaction.usage),
+                    _ => continue,
+                };
+                add(told.entry(by.clone()).or_default(), count);
+            }
+        }
+        let mut counted: BTreeMap<Option<KeyId>, UsageCount> = BTreeMap::new();
+        for row in engine.usage(&tenant, (Day(i32::MIN), Day(i32::MAX)), None, usize::MAX).await.unwrap() {
+            add(counted.entry(row.slot.key).or_default(), row.count);
+        }
+        told.retain(|_, count| *count != UsageCount::default());
+        let gone = self.clients.iter().any(|client| {
+            let client = client.lock().unwrap();
+            !client.deleted.is_empty() || !client.truncated.is_empty()
+        });
+        // Summaries that failed are in no log.
+        if gone || self.setup.agent.context_window.is_some() {
+            for (key, told) in told {
+                let counted = counted.get(&key).copied().unwrap_or_default();
+                let (tokens, more) = (told.tokens, counted.tokens);
+                assert!(told.turns <= counted.turns && tokens.input <= more.input && tokens.output <= more.output);
+            }
+        } else {
+            assert_eq!(counted, told, "what was counted is not what was used");
+        }
+    }
+
     /// Every reader saw a prefix of the one sequence, and all of it if it was there to the end.
     async fn check_readers(&self) {
         let readers: Vec<_> = self.readers.lock().unwrap().values().flatten().cloned().collect();
@@ -277,6 +327,16 @@ impl Simulation {
             assert_eq!(all.len(), seen.frames.len(), "a reader of {} missed the end", seen.turn);
         }
     }
+}
+
+fn called(tokens: Usage) -> UsageCount {
+    UsageCount { turns: 0, calls: 1, tokens }
+}
+
+fn add(sum: &mut UsageCount, more: UsageCount) {
+    sum.turns += more.turns;
+    sum.calls += more.calls;
+    sum.tokens += more.tokens;
 }
 
 /// A client or reader that failed fails the simulation.

@@ -4,6 +4,7 @@ mod agents;
 mod mcp;
 mod server;
 mod shape;
+mod webhooks;
 
 use everturn::config::{Environment, Overrides};
 use expect_test::{Expect, expect};

@@ -215,3 +215,55 @@ fn limits() {
             hint: write a number and a unit: `500ms`, `10s`, `5m`, `1h` or `2d`"#]],
     );
 }
+
+#[test]
+fn tls() {
+    check(
+        "[tls]\ncert = 'cert.pem'",
+        expect![[r#"
+            error: [tls] has a `cert` and no `key`
+              --> everturn.toml:2:8
+
+            hint: set `key` under [tls] too (or --tls-key, EVERTURN_TLS_KEY), or neither for http"#]],
+    );
+    let overrides = Overrides { tls_key: Some("key.pem".to_owned()), ..Overrides::default() };
+    check_with(
+        "",
+        &overrides,
+        &Environment::default(),
+        expect![[r#"
+            error: [tls] has a `key` and no `cert`
+
+            hint: set `cert` under [tls] too (or --tls-cert, EVERTURN_TLS_CERT), or neither for http"#]],
+    );
+    check(
+        "[tls]\ncert = ''\nkey = 'key.pem'",
+        expect![[r#"
+            error: `cert` is empty
+              --> everturn.toml:2:8
+
+            hint: name a PEM file"#]],
+    );
+}
+
+#[test]
+fn proxies() {
+    check(
+        "[proxy]\ntrusted = ['127.0.0.1', '10.0.0.0/33', 'nginx', 'fd00::/8']\nheaders = 'x-forwarded-for'",
+        expect![[r#"
+            error: `10.0.0.0/33` is neither an address nor a network
+              --> everturn.toml:2:25
+
+            hint: write an address or a network, such as "127.0.0.1", "10.0.0.0/8" or "fd00::/8"
+
+            error: `nginx` is neither an address nor a network
+              --> everturn.toml:2:40
+
+            hint: write an address or a network, such as "127.0.0.1", "10.0.0.0/8" or "fd00::/8"
+
+            error: there is no kind of headers `x-forwarded-for`
+              --> everturn.toml:3:11
+
+            hint: did you mean `x-forwarded`?"#]],
+    );
+}

@@ -66,13 +66,13 @@ impl Home {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        let address = line.trim().rsplit("http://").next().and_then(|address| address.parse().ok());
+        let address = line.trim().rsplit("://").next().and_then(|address| address.parse().ok());
         let Some(address) = address else {
             let _ = child.kill();
             let _ = child.wait();
             panic!("the server does not start: {line}{}", self.log());
         };
-        Server { address, child, _stdout: stdout }
+        Server { address, child, stdout, banner: line }
     }
 
     /// What the server has logged since its last start.
@@ -86,13 +86,25 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     child: Child,
     /// Kept, so that what it prints has somewhere to go.
-    _stdout: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
+    banner: String,
 }
 
 impl Server {
     /// A client without a key.
     pub(crate) fn client(&self) -> Client {
         Client { address: self.address, key: None }
+    }
+
+    /// What it prints when it listens, to the line that has the agents; all of it once it has ended.
+    pub(crate) fn banner(&mut self) -> &str {
+        let ended = self.child.try_wait().unwrap().is_some();
+        while ended || !self.banner.contains("\n  agents") {
+            if self.stdout.read_line(&mut self.banner).unwrap() == 0 {
+                break;
+            }
+        }
+        &self.banner
     }
 
     /// Its process.

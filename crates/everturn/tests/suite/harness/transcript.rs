@@ -15,12 +15,17 @@ const SHOWN: [&str; 6] = ["allow", "content-type", "retry-after", "www-authentic
 /// Longest line of JSON before it is broken up.
 const WIDTH: usize = 110;
 /// What requests may say for short.
-const SHORT: [(&str, &str); 2] = [
+const SHORT: [(&str, &str); 3] = [
     (
         "$weather",
         r#"{"name":"get_weather","description":"Tells the weather","inputSchema":{"type":"object","properties":{"location":{"type":"string"}},"required":["location"]}}"#,
     ),
     ("$map", r#"{"name":"show_map","title":"Map","description":"Shows a map","inputSchema":{"type":"object"}}"#),
+    // In the words of a later version of the protocol.
+    (
+        "$tide",
+        r#"{"name":"get_tide","description":"Tells the tide","parameters":{"type":"object","required":["port"]}}"#,
+    ),
 ];
 
 /// Sends requests to the shared server, one after the other, and compares the whole conversation. A request is a

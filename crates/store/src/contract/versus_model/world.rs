@@ -250,7 +250,12 @@ impl World {
     }
 
     fn record(&mut self, talk: &Talk) -> Record {
-        let kind = if self.random.random() { RecordKind::Form } else { RecordKind::Document };
+        let kind = match self.random.random_range(0..12) {
+            0 | 1 => RecordKind::Key,
+            2 | 3 => RecordKind::Notice,
+            4..8 => RecordKind::Form,
+            _ => RecordKind::Document,
+        };
         let id = self.random.random_range(0..RECORDS).to_string();
         let session = match self.random.random_range(0..8) {
             0 => Some(self.talks.choose(&mut self.random).expect("a session").session.clone()),
@@ -265,7 +270,7 @@ impl World {
     fn write(&mut self, talk: &Talk) -> Write {
         let new = self.record(talk);
         let Record { kind, id, state, session, .. } = new.clone();
-        match self.random.random_range(0..10) {
+        match self.random.random_range(0..13) {
             0 => Write::Remove { kind, id },
             1 | 2 => {
                 let outcome = self.random.random::<bool>().then(Json::empty_object);
@@ -279,6 +284,7 @@ impl World {
                 let title = self.random.random::<u8>().to_string();
                 Write::Title { session: session.unwrap_or_else(|| talk.session.clone()), title }
             }
+            6..9 => self.usage(),
             _ => Write::Record(new),
         }
     }

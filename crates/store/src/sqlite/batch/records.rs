@@ -63,6 +63,7 @@ impl Batch<'_, '_> {
                         .prepare_cached("UPDATE sessions SET title = ?3 WHERE tenant = ?1 AND name = ?2")?
                         .execute(params![tenant, session.as_str(), title])?;
                 }
+                Write::Usage(used) => self.spent.add(tenant, used),
             }
         }
         Ok(())

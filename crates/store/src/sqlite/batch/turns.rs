@@ -1,6 +1,6 @@
 //! Commands about turns: begin, take up, append, end, claim.
 
-use everturn_core::{SessionId, TenantId, TurnId, Usage};
+use everturn_core::{KeyId, SessionId, TenantId, TurnId, Usage};
 use rusqlite::params;
 
 use super::{
@@ -95,8 +95,8 @@ impl Batch<'_, '_> {
             .prepare_cached(
                 "INSERT INTO turns (id, name, session, ordinal, epoch, node, head, gathered, taken_epoch,
                      taken_version, taken_by, rest_version, tokens_in, tokens_out, created_at, log_level,
-                     begins_history, message_count, phase, status, messages)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?5, ?8, '', 0, 0, 0, ?9, 0, ?10, ?11, ?12, ?13, ?14)",
+                     begins_history, message_count, phase, status, messages, by)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?5, ?8, '', 0, 0, 0, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15)",
             )?
             .execute(params![
                 turn,
@@ -113,6 +113,7 @@ impl Batch<'_, '_> {
                 phase(&status),
                 to_json(&status)?,
                 to_json(&begin.messages)?,
+                begin.by.as_ref().map(KeyId::as_str),
             ])?;
         if node.is_some() {
             self.staged.start(&begin.turn, Standing { turn, session: id, epoch, head: 0, load: Load::default() });

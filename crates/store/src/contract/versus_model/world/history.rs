@@ -51,11 +51,12 @@ impl World {
         ended
     }
 
-    /// The command; if it begins a turn, history may begin anew with it.
+    /// The command; if it begins a turn, somebody may have submitted it, and history may begin anew with it.
     pub(super) fn begins_history(&mut self, command: impl FnOnce(&mut Self) -> Command) -> Command {
         let mut command = command(self);
         if let Command::BeginTurn(begin) = &mut command {
             begin.begins_history = self.random.random_ratio(1, 6);
+            begin.by = self.caller();
         }
         command
     }

@@ -1,0 +1,67 @@
+//! A session from its creation to its end.
+
+use expect_test::expect;
+
+use super::{application::BASE, shape};
+use crate::suite::harness::{check, shared};
+
+#[test]
+fn a_session_is_made_shown_and_deleted_and_nothing_runs_by_itself() {
+    check(
+        &[
+            r#"POST /aap/v3/sessions {"agent":{"name":"demo"}}"#,
+            "GET /aap/v3/sessions/sess#1",
+            "GET /aap/v3/sessions/sess#1/history?type=full",
+            r#"POST /aap/v3/sessions/sess#1/turns {"messages":[{"role":"user","content":"stream 2"}]}"#,
+            "GET /aap/v3/sessions/sess#1/history?type=full",
+            "DELETE /aap/v3/sessions/sess#1",
+            "DELETE /aap/v3/sessions/sess#1",
+            "GET /aap/v3/sessions/sess#1",
+            "GET /aap/v3/sessions/sess#1/history?type=full",
+            r#"POST /aap/v3/sessions/sess#1/turns {"messages":[{"role":"user","content":"stream 2"}]}"#,
+        ],
+        expect![[""]],
+    );
+}
+
+#[test]
+fn all_that_a_session_can_be_given() {
+    check(
+        &[
+            r#"POST /aap/v3/sessions {"agent":{"name":"demo","tools":[{"name":"clock","trust":true},{"name":"calculator"}],"options":{"language":"Japanese","token":"hush"}},"messages":[{"role":"system","content":"Be brief."}],"tools":[$tide]}"#,
+            "GET /aap/v3/sessions/sess#1",
+        ],
+        expect![[""]],
+    );
+}
+
+/// As strict clients want it: the number 3, and nothing in it that the protocol does not know.
+#[test]
+fn meta_is_open_and_says_three() {
+    let shared = shared();
+    let (third, first) = (shared.server.client(), shared.server.client());
+    let meta = third.send("GET", &format!("{BASE}/meta"), "").json();
+    shape::meta(&meta);
+    assert!(meta.to_string().contains(r#""version":3"#));
+    let mut first = first.send("GET", "/aap/v1/meta", "").json();
+    first["version"] = 3.into();
+    let renamed = first.to_string().replace(r#""inputSchema":"#, r#""parameters":"#);
+    let renamed: serde_json::Value = serde_json::from_str(&renamed).unwrap();
+    assert_eq!(meta, renamed, "the versions differ in these words only");
+}
+
+#[test]
+fn other_doors_are_not_there() {
+    check(
+        &[
+            "GET /aap/v3",
+            "GET /aap/v3/nothing",
+            r#"PUT /aap/v3/session {"agent":{"name":"demo"},"messages":[{"role":"user","content":"hi"}]}"#,
+            r#"PUT /aap/v3/sessions {"agent":{"name":"demo"}}"#,
+            "POST /aap/v3/sessions/sess_x {}",
+            "GET /aap/v3/sessions/sess_x/turns",
+            "POST /aap/v3/meta {}",
+        ],
+        expect![[""]],
+    );
+}

@@ -1,0 +1,7 @@
+//! OpenAI's own SDKs against the program: whatever they can do must work, in Python and in Node.
+
+mod answers;
+mod durable;
+mod errors;
+mod sdk;
+mod tools;

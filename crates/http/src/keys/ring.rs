@@ -1,0 +1,219 @@
+//! The keys that callers are recognised by, in memory.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use everturn_core::{KeyId, TenantId, Timestamp};
+use everturn_engine::{Account, Whose};
+
+use super::{
+    KeyInfo, Quotas,
+    book::Kept,
+    limits::Pace,
+    secret::{Digest, MAX_SECRET},
+};
+use crate::{AuthError, Caller, Scope};
+
+/// A key as callers meet it.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) digest: Digest,
+    pub(super) info: KeyInfo,
+    /// The most that it allows.
+    allowed: Option<Scope>,
+    account: Arc<Account>,
+    pace: Option<Pace>,
+    tenants_pace: Option<Arc<Pace>>,
+    /// When it was last used, in milliseconds; zero for never.
+    used: AtomicI64,
+    /// Which use was noted last.
+    noted: AtomicI64,
+}
+
+impl Held {
+    /// Lets the caller in, once for every request.
+    fn open(&self, now: Timestamp) -> Result<Caller, AuthError> {
+        if self.info.revoked_at.is_some() {
+            return Err(AuthError::Revoked);
+        }
+        if self.info.expires_at.is_some_and(|end| end <= now) {
+            return Err(AuthError::Expired);
+        }
+        self.used.fetch_max(now.millis(), Ordering::Relaxed);
+        // The key's first: a key that is beyond its own takes nothing of what the tenant may.
+        take(Whose::Key, self.pace.as_ref())?;
+        take(Whose::Tenant, self.tenants_pace.as_deref())?;
+        Ok(Caller { tenant: self.info.tenant.clone(), account: Arc::clone(&self.account), allowed: self.allowed })
+    }
+
+    /// When it was last used, as far as this server knows.
+    pub(super) fn last_used(&self) -> Option<Timestamp> {
+        Some(self.used.load(Ordering::Relaxed)).filter(|at| *at > 0).map(Timestamp)
+    }
+
+    /// The last use, if nobody has noted it yet.
+    pub(super) fn unnoted(&self) -> Option<(TenantId, KeyId, Timestamp)> {
+        let used = self.last_used().filter(|used| used.millis() > self.noted.load(Ordering::Relaxed))?;
+        Some((self.info.tenant.clone(), self.info.id.clone(), used))
+    }
+
+    pub(super) fn noted(&self, at: Timestamp) {
+        self.noted.fetch_max(at.millis(), Ordering::Relaxed);
+    }
+}
+
+fn take(whose: Whose, pace: Option<&Pace>) -> Result<(), AuthError> {
+    let taken = pace.map_or(Ok(()), Pace::take);
+    taken.map_err(|(limit, retry_after)| AuthError::TooMany { whose, limit, retry_after })
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_digest: HashMap<Digest, Arc<Held>>,
+    by_id: HashMap<KeyId, Arc<Held>>,
+    /// Of the tenants that have keys.
+    paces: HashMap<TenantId, Option<Arc<Pace>>>,
+    /// Whether no key is needed.
+    open: Option<Open>,
+}
+
+/// How callers without a key are let in.
+#[derive(Clone, Debug)]
+struct Open {
+    account: Arc<Account>,
+    pace: Option<Arc<Pace>>,
+}
+
+impl Table {
+    fn pace(&mut self, tenant: &TenantId, quotas: &Quotas) -> Option<Arc<Pace>> {
+        let new = || Pace::of(&quotas.of_tenant(tenant)).map(Arc::new);
+        self.paces.entry(tenant.clone()).or_insert_with(new).clone()
+    }
+
+    /// Adds a key, or puts what became of it in its place. One that is the same stays, with what it counts.
+    fn add(&mut self, quotas: &Quotas, Kept { digest, info }: Kept) {
+        // What was taken back stays so, and the configuration comes first.
+        let stays =
+            |held: &Arc<Held>| held.info.is_configured() || held.info.revoked_at.is_some() || info.revoked_at.is_none();
+        if self.by_digest.get(&digest).is_some_and(stays) {
+            return;
+        }
+        let tenants_pace = self.pace(&info.tenant, quotas);
+        let before = self.by_id.get(&info.id);
+        let used = before.map_or(0, |held| held.used.load(Ordering::Relaxed));
+        let noted = before.map_or(0, |held| held.noted.load(Ordering::Relaxed));
+        let key_quota = quotas.of_key(&info.quota);
+        let account = Account { key: Some(info.id.clone()), key_quota, tenant_quota: quotas.of_tenant(&info.tenant) };
+        let held = Arc::new(Held {
+            digest,
+            allowed: info.scopes.iter().max().copied(),
+            account: Arc::new(account),
+            pace: Pace::of(&key_quota),
+            tenants_pace,
+            used: used.into(),
+            noted: noted.into(),
+            info,
+        });
+        self.by_id.insert(held.info.id.clone(), Arc::clone(&held));
+        self.by_digest.insert(digest, held);
+    }
+
+    fn remove(&mut self, id: &KeyId) {
+        if let Some(held) = self.by_id.remove(id) {
+            self.by_digest.remove(&held.digest);
+        }
+    }
+}
+
+/// The keys of a server. Looked at by every request, changed rarely.
+#[derive(Debug)]
+pub(super) struct Ring {
+    quotas: Quotas,
+    table: RwLock<Table>,
+}
+
+impl Ring {
+    /// Opens to everybody on this machine while there is no key.
+    pub(super) fn new(quotas: Quotas) -> Self {
+        let mut table = Table::default();
+        let local = TenantId::local();
+        let tenant_quota = quotas.of_tenant(&local);
+        let account = Arc::new(Account { tenant_quota, ..Account::default() });
+        table.open = Some(Open { account, pace: table.pace(&local, &quotas) });
+        Self { quotas, table: RwLock::new(table) }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Table> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether callers need no key.
+    pub(super) fn is_open(&self) -> bool {
+        self.read().open.is_some()
+    }
+
+    /// Callers need a key from now on. Nothing takes that back.
+    pub(super) fn close(&self) {
+        self.write().open = None;
+    }
+
+    pub(super) fn add(&self, keys: impl IntoIterator<Item = Kept>) {
+        let mut table = self.write();
+        for key in keys {
+            table.add(&self.quotas, key);
+        }
+    }
+
+    /// Forgets the keys of the store that are not among these.
+    pub(super) fn keep_only(&self, kept: &[KeyId]) {
+        let kept: std::collections::HashSet<_> = kept.iter().collect();
+        let mut table = self.write();
+        let is_gone = |held: &&Arc<Held>| !held.info.is_configured() && !kept.contains(&held.info.id);
+        let gone: Vec<_> = table.by_id.values().filter(is_gone).map(|held| held.info.id.clone()).collect();
+        for id in gone {
+            table.remove(&id);
+        }
+    }
+
+    /// Finds out who shows this. `here` tells whether the caller calls this machine by its own name.
+    pub(super) fn caller(&self, secret: Option<&[u8]>, here: impl FnOnce() -> bool) -> Result<Caller, AuthError> {
+        // Taken before the lock, and of anything that is shown, so that the time tells nothing of what there is.
+        let secret = secret.map(|secret| (secret.len() <= MAX_SECRET, Digest::of(secret)));
+        let held = {
+            let table = self.read();
+            if let Some(open) = &table.open {
+                let Open { account, pace } = open.clone();
+                drop(table);
+                if !here() {
+                    return Err(AuthError::Host);
+                }
+                take(Whose::Tenant, pace.as_deref())?;
+                return Ok(Caller { tenant: TenantId::local(), account, allowed: Some(Scope::Admin) });
+            }
+            let (fits, digest) = secret.ok_or(AuthError::Missing)?;
+            // Where the table looks depends on the digest alone, which nobody can choose who does not know the secret.
+            let found = table.by_digest.get(&digest).filter(|held| fits && held.digest.is(&digest));
+            Arc::clone(found.ok_or(AuthError::Invalid)?)
+        };
+        held.open(Timestamp::now())
+    }
+
+    /// One key.
+    pub(super) fn get(&self, id: &KeyId) -> Option<Arc<Held>> {
+        self.read().by_id.get(id).cloned()
+    }
+
+    /// Those keys that this is true of.
+    pub(super) fn all(&self, wanted: impl Fn(&Held) -> bool) -> Vec<Arc<Held>> {
+        self.read().by_id.values().filter(|held| wanted(held)).cloned().collect()
+    }
+}

@@ -1,0 +1,375 @@
+//! `POST /chat/completions`: begins a turn, or goes on with one, and shows what comes of it.
+
+use std::{sync::Arc, task::Poll};
+
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use everturn_core::{
+    Content, Json as RawJson, Message, SessionId, WaitingFor,
+    submission::{OnBusy, Submission},
+};
+use everturn_engine::{Agent, SessionUpdate, Started, SubmissionKey, Submit, SubmitError, Target};
+use everturn_http::{
+    Caller, Object, Scope, document::IdempotencyKey, event_stream, identify, parse_json, read_body, submission_key,
+};
+use everturn_store::{SessionRecord, TurnStatus};
+use futures_util::{StreamExt as _, stream};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::Instant;
+
+use crate::{
+    answer::LegAnswer,
+    attempts::Attempt,
+    content::check_images,
+    description::{ChatErrors, ChatSchema, ChunkEvents, CompletionSchema},
+    error::ApiError,
+    follow_up::{Waiting, missing_results},
+    messages::{Conversation, News, ToolResult, check_history},
+    parameters::{Mode, Parameters},
+    projection::projection,
+    request::ChatIn,
+    routes::Api,
+};
+
+/// What the command is called, for keys.
+const OPERATION: &str = "POST /v1/chat/completions";
+/// Says that the turn is not over, on answers in one piece.
+const STATUS: HeaderName = HeaderName::from_static("x-everturn-status");
+/// The note on sessions that were made here.
+const NOTE: &str = "openai";
+/// Longest name of an agent that is looked for.
+const MAX_NAME: usize = 256;
+
+/// Ask an agent
+///
+/// Without `session_id` the request is whole in itself: the messages are a new session's history, and the last one drives
+/// the turn. With it only what is new is taken: the last user message, or the results of tool calls. `tools` run in the
+/// application: a call comes back with `finish_reason` `tool_calls`, and the same request with its results, sent with or
+/// without `session_id`, goes on with the very turn that waits for them. The turn runs to its end whatever becomes of the
+/// connection; `X-Session-Id` and `X-Message-Id` say where it can be read.
+#[utoipa::path(
+    post, path = "/chat/completions", operation_id = "openai_chat",
+    params(IdempotencyKey),
+    request_body(content = ChatSchema, example = json!({
+        "model": "assistant", "messages": [{ "role": "user", "content": "What is 6 * 7?" }],
+    })),
+    responses(
+        (status = 200, description = "The answer: in one piece, or in chunks if `stream` is set", content(
+            (CompletionSchema = "application/json", example = json!({
+                "id": "chatcmpl-0197f2ab00007abc8def000000000001", "object": "chat.completion", "created": 1_790_000_000,
+                "model": "assistant",
+                "choices": [{
+                    "index": 0, "message": { "role": "assistant", "content": "42", "refusal": null }, "logprobs": null,
+                    "finish_reason": "stop",
+                }],
+                "usage": { "prompt_tokens": 12, "completion_tokens": 1, "total_tokens": 13 },
+                "session_id": "sess_0197f2ab00007abc8def000000000000",
+                "message_id": "turn_0197f2ab00007abc8def000000000001",
+            })),
+            (inline(ChunkEvents) = "text/event-stream"),
+        ), headers(
+            ("X-Session-Id" = String, description = "The session"),
+            ("X-Message-Id" = String, description = "The turn"),
+            ("X-Everturn-Status" = Option<String>, description = "`waiting` if the turn waits for a person or a time"),
+        )),
+        ChatErrors,
+    ),
+)]
+pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let caller = api.caller(&headers, Scope::Chat)?;
+    let body = read_body(&headers, body, api.limits).await?;
+    let Object(mut request): Object<ChatIn> = parse_json(&body, api.limits)?;
+    let parameters = Parameters::of(&mut request)?;
+    let conversation = Conversation::of(request.messages, api.limits.depth)?;
+    let key = submission_key(&headers, OPERATION, &body)?;
+    let attempt = match key {
+        Some(_) => None,
+        None => api.attempts.begin(&caller.tenant, &headers, &body),
+    };
+    let key = key.or_else(|| attempt.as_ref().map(|attempt| attempt.key(OPERATION, &body)));
+    let mode = parameters.mode;
+    let asked = Asked { caller, model: request.model, parameters, key };
+    match Box::pin(api.start(&asked, request.session_id.as_deref(), conversation)).await {
+        Ok(running) => Ok(api.answer(&running, mode, attempt).await),
+        Err(refused) => {
+            // Of one whose outcome a failing store left unknown, the next attempt will find what became of it.
+            if let Some(mut attempt) = attempt.filter(|_| !refused.status.is_server_error()) {
+                attempt.done();
+            }
+            Err(refused)
+        }
+    }
+}
+
+/// Who asks for what, besides what is said.
+struct Asked {
+    caller: Caller,
+    model: Option<String>,
+    parameters: Parameters,
+    key: Option<SubmissionKey>,
+}
+
+/// A turn under way.
+struct Running {
+    started: Started,
+    agent: Arc<Agent>,
+}
+
+impl Api {
+    async fn start(
+        &self,
+        asked: &Asked,
+        session: Option<&str>,
+        conversation: Conversation,
+    ) -> Result<Running, ApiError> {
+        if let Some(name) = session {
+            let session: SessionId = name.parse().map_err(|_| ApiError::no_session(name))?;
+            let record = self.engine.session(&asked.caller.tenant, &session).await?;
+            let record = record.ok_or_else(|| ApiError::no_session(name))?;
+            return self.start_in(asked, record, conversation).await;
+        }
+        if let News::Results(results) = &conversation.news
+            && let Some(waiting) = self.find_waiting(&asked.caller, results).await?
+            && let Some(running) = self.go_on(asked, &waiting, results).await?
+        {
+            return Ok(running);
+        }
+        self.start_anew(asked, conversation).await
+    }
+
+    /// A new session, of all that was said.
+    async fn start_anew(&self, asked: &Asked, conversation: Conversation) -> Result<Running, ApiError> {
+        check_history(&conversation.messages)?;
+        let missing = conversation.missing();
+        if !missing.is_empty() {
+            return Err(missing_results(&missing));
+        }
+        let agent = self.agent_of_model(asked).await?;
+        check_images(contents(&conversation.messages), &agent)?;
+        let Parameters { tools, .. } = &asked.parameters;
+        let update = SessionUpdate {
+            agent_tools: true,
+            client_tools: Some(tools.clone()),
+            overlay: Some(asked.parameters.overlay(None, agent.max_steps, 0)),
+            notes: [(NOTE.to_owned(), RawJson::empty_object())].into(),
+            ..SessionUpdate::default()
+        };
+        let target = Target::New { agent: agent.name.clone() };
+        let submission = Submission::Begin(conversation.messages);
+        let submit = submit(asked, target, update, submission, asked.key.clone());
+        let started = self.engine.submit(submit).await.map_err(|error| ApiError::submit(error, None))?;
+        Ok(Running { started, agent })
+    }
+
+    /// What is new, in a session that is there.
+    async fn start_in(
+        &self,
+        asked: &Asked,
+        record: SessionRecord,
+        conversation: Conversation,
+    ) -> Result<Running, ApiError> {
+        let (content, results) = match conversation.news {
+            News::Results(results) => {
+                let waiting = self.waiting_in(&asked.caller, record, &results).await?;
+                let over = "the turn that waited for these results has ended without them; send a user message instead";
+                let running = self.go_on(asked, &waiting, &results).await?;
+                return running.ok_or_else(|| ApiError::conflict("turn_superseded", over).about("messages").for_good());
+            }
+            News::Said(content, results) => (content, results),
+        };
+        check_unused(&record, &results)?;
+        let agent = self.agent_of(asked, &record).await?;
+        check_images([&content], &agent)?;
+        let target = Target::Existing(record.id.clone());
+        let update = update(asked, &record, &agent, 0);
+        let submission = Submission::Begin(vec![Message::User { content }]);
+        let submit = submit(asked, target, update, submission, asked.key.clone());
+        let started = self.engine.submit(submit).await.map_err(|error| ApiError::submit(error, Some(&record.id)))?;
+        Ok(Running { started, agent })
+    }
+
+    /// Goes on with the turn that waits for these results, or has gone on with them before; `None` if it is over without.
+    async fn go_on(
+        &self,
+        asked: &Asked,
+        waiting: &Waiting,
+        results: &[ToolResult],
+    ) -> Result<Option<Running>, ApiError> {
+        waiting.check_complete(results)?;
+        let agent = self.agent_of(asked, &waiting.record).await?;
+        let update = update(asked, &waiting.record, &agent, waiting.steps());
+        let (submission, key) = waiting.submission(results);
+        let target = Target::Existing(waiting.record.id.clone());
+        match self.engine.submit(submit(asked, target, update, submission, Some(key))).await {
+            Ok(started) => Ok(Some(Running { started, agent })),
+            Err(error) => match self.refused_results(&asked.caller, waiting, results, error).await? {
+                Some(refused) => Err(refused),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// The agent that `model` names, or the first one.
+    async fn agent_of_model(&self, asked: &Asked) -> Result<Arc<Agent>, ApiError> {
+        if let Some(agent) = self.agent_named(asked).await? {
+            return Ok(agent);
+        }
+        let first = self.engine.agents().iter().next().map(|agent| agent.name.clone()).unwrap_or_default();
+        let found = self.engine.agent_for_new(&asked.caller.tenant, &first).await;
+        found.map_err(|error| ApiError::submit(error, None))
+    }
+
+    /// The agent that `model` names, if there is one.
+    async fn agent_named(&self, asked: &Asked) -> Result<Option<Arc<Agent>>, ApiError> {
+        let Some(name) = asked.model.as_ref().filter(|name| name.len() <= MAX_NAME) else { return Ok(None) };
+        match self.engine.agent_for_new(&asked.caller.tenant, name).await {
+            Ok(agent) => Ok(Some(agent)),
+            Err(SubmitError::UnknownAgent { .. }) => Ok(None),
+            Err(error) => Err(ApiError::submit(error, None)),
+        }
+    }
+
+    /// The agent of a session, as it is without what the session has instead. It can be named, not changed.
+    async fn agent_of(&self, asked: &Asked, record: &SessionRecord) -> Result<Arc<Agent>, ApiError> {
+        let name = &record.config.agent;
+        if let Some(named) = self.agent_named(asked).await?
+            && named.name != *name
+        {
+            let message = format!("the session's agent is {name:?} and cannot be changed to {:?}", named.name);
+            return Err(ApiError::invalid("model", message));
+        }
+        let mut config = record.config.clone();
+        config.overlay = None;
+        match self.engine.agent_of_session(&asked.caller.tenant, &config).await {
+            Ok(agent) => Ok(agent),
+            Err(SubmitError::UnknownAgent { .. }) => {
+                let message = format!("the session's agent {name:?} is not configured on this server any more");
+                Err(ApiError::invalid("session_id", message))
+            }
+            Err(error) => Err(ApiError::submit(error, Some(&record.id))),
+        }
+    }
+
+    async fn answer(&self, running: &Running, mode: Mode, attempt: Option<Attempt>) -> Response {
+        let Running { started, agent } = running;
+        if mode.stream {
+            let response = event_stream(self.engine.read_leg(started, projection(mode)), self.silence);
+            return until_delivered(response, attempt);
+        }
+        let response = Box::pin(self.whole_answer(started, agent)).await.unwrap_or_else(IntoResponse::into_response);
+        if let Some(mut attempt) = attempt {
+            attempt.done();
+        }
+        identify(response, &started.session, &started.turn)
+    }
+
+    /// The answer in one piece, once the leg stops; or what there is of it, if it waits for somebody else for too long.
+    async fn whole_answer(&self, started: &Started, agent: &Agent) -> Result<Response, ApiError> {
+        let mut answer = LegAnswer::new(started, &agent.name);
+        let mut events = self.engine.leg_events(started);
+        while !answer.has_stopped() {
+            let patience = answer.waits().then(|| Instant::now() + self.patience);
+            let reading = events.each(|seq, event| answer.take(seq, event));
+            let goes_on = match patience {
+                None => reading.await?,
+                Some(deadline) => match tokio::time::timeout_at(deadline, reading).await {
+                    Ok(read) => read?,
+                    Err(_elapsed) => break,
+                },
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        let waits = answer.waits();
+        let shutting_down = || {
+            // Whoever sent it again would begin a second turn.
+            let message = "the server is shutting down; the turn goes on after its restart and can be read then, under the \
+                           ids in the headers";
+            ApiError::unavailable(message).for_good()
+        };
+        let completion = answer.completion().unwrap_or_else(|| Err(shutting_down()))?;
+        let mut response = Json(completion).into_response();
+        if waits {
+            response.headers_mut().insert(STATUS, HeaderValue::from_static("waiting"));
+        }
+        Ok(response)
+    }
+}
+
+/// The settings of a session that goes on: those of the request, where they are the session's to have.
+fn update(asked: &Asked, record: &SessionRecord, agent: &Agent, steps_done: u32) -> SessionUpdate {
+    let (parameters, own) = (&asked.parameters, record.config.overlay.as_ref());
+    let overlay = if record.config.notes.contains_key(NOTE) {
+        Some(parameters.overlay(own, agent.max_steps, steps_done))
+    } else {
+        parameters.overlay_of_other(own, agent.max_steps, steps_done)
+    };
+    SessionUpdate { client_tools: Some(parameters.tools.clone()), overlay, ..SessionUpdate::default() }
+}
+
+/// As in other protocols where the client waits for the answer, a message takes the place of a turn that waits, and is
+/// refused while one runs.
+fn submit(
+    asked: &Asked,
+    target: Target,
+    update: SessionUpdate,
+    submission: Submission,
+    key: Option<SubmissionKey>,
+) -> Submit {
+    Submit {
+        tenant: asked.caller.tenant.clone(),
+        account: Arc::clone(&asked.caller.account),
+        target,
+        update,
+        submission,
+        reply: None,
+        on_busy: OnBusy::Supersede,
+        begins_history: false,
+        request: None,
+        key,
+    }
+}
+
+/// Refuses a message that would end the very turn which waits for the results before it.
+fn check_unused(record: &SessionRecord, results: &[ToolResult]) -> Result<(), ApiError> {
+    let Some(TurnStatus::Waiting(wait)) = record.last_turn.as_ref().map(|turn| &turn.status) else { return Ok(()) };
+    let waits = |result: &&ToolResult| {
+        let call = result.call();
+        wait.calls.iter().any(|waiting| waiting.waiting_for == WaitingFor::Result && waiting.id == call)
+    };
+    match results.iter().find(waits) {
+        Some(result) => {
+            let what = "the session waits for this result; send the results first, without a user message after them, and \
+                        the message when they are answered";
+            Err(ApiError::invalid(format!("messages[{}]", result.index), what))
+        }
+        None => Ok(()),
+    }
+}
+
+fn contents(messages: &[Message]) -> impl Iterator<Item = &Content> {
+    messages.iter().filter_map(|message| match message {
+        Message::User { content } | Message::Assistant { content } | Message::Tool { content, .. } => Some(content),
+        Message::System { .. } => None,
+    })
+}
+
+/// Keeps the attempt until its answer has been taken.
+fn until_delivered(response: Response, attempt: Option<Attempt>) -> Response {
+    let Some(mut attempt) = attempt else { return response };
+    response.map(|body| {
+        let mut chunks = body.into_data_stream();
+        Body::from_stream(stream::poll_fn(move |cx| {
+            let next = chunks.poll_next_unpin(cx);
+            if let Poll::Ready(None) = &next {
+                attempt.done();
+            }
+            next
+        }))
+    })
+}

@@ -1,0 +1,63 @@
+//! How the end of a turn is told.
+
+use everturn_core::{CancelReason, FailureCode, Outcome};
+use http::StatusCode;
+
+use crate::error::ApiError;
+
+/// Why an answer ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    Stop,
+    Length,
+    ToolCalls,
+    ContentFilter,
+}
+
+impl Finish {
+    /// OpenAI's word for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
+            Self::ContentFilter => "content_filter",
+        }
+    }
+}
+
+/// A turn's end as an answer's, or as an error. The engine has made its own attempts by then, and tools may have had their
+/// effects, so that nobody is told to try again.
+pub(crate) fn finish(outcome: &Outcome) -> Result<Finish, ApiError> {
+    match outcome {
+        Outcome::Completed => Ok(Finish::Stop),
+        // As many steps as the request allows: what there is of the answer is cut off as well.
+        Outcome::MaxTokens | Outcome::Failed { code: FailureCode::StepLimit, .. } => Ok(Finish::Length),
+        Outcome::Refused => Ok(Finish::ContentFilter),
+        Outcome::Failed { code, message, .. } => {
+            let status = match code {
+                FailureCode::LlmProviderUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+                FailureCode::LlmRequestTimeout => StatusCode::GATEWAY_TIMEOUT,
+                FailureCode::LlmProviderError => StatusCode::BAD_GATEWAY,
+                FailureCode::LlmRateLimited => StatusCode::TOO_MANY_REQUESTS,
+                FailureCode::StepLimit | FailureCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            Err(ApiError::new(status, Some(code.as_str()), message).for_good())
+        }
+        Outcome::Cancelled { reason } => {
+            let (status, code, message) = match reason {
+                CancelReason::UserStop => (StatusCode::CONFLICT, "turn_stopped", "the turn was stopped"),
+                CancelReason::Timeout => {
+                    (StatusCode::GATEWAY_TIMEOUT, "turn_timeout", "the turn ran longer than its agent's turns may")
+                }
+                CancelReason::Superseded => {
+                    (StatusCode::CONFLICT, "turn_superseded", "a new message took the place of the turn")
+                }
+                CancelReason::SessionDeleted => {
+                    (StatusCode::CONFLICT, "session_deleted", "the session was deleted while the turn was under way")
+                }
+            };
+            Err(ApiError::new(status, Some(code), message).for_good())
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What clients are sent in one piece.
+
+use everturn_core::{SessionId, TurnId, Usage};
+use serde::Serialize;
+
+use crate::call_id;
+
+/// `usage`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct UsageOut {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    total_tokens: u64,
+}
+
+impl From<Usage> for UsageOut {
+    fn from(usage: Usage) -> Self {
+        Self { prompt_tokens: usage.input, completion_tokens: usage.output, total_tokens: usage.total() }
+    }
+}
+
+/// A call of a tool of the application's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct ToolCallOut {
+    pub(crate) id: String,
+    pub(crate) r#type: &'static str,
+    pub(crate) function: FunctionOut,
+}
+
+/// What is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct FunctionOut {
+    pub(crate) name: String,
+    pub(crate) arguments: String,
+}
+
+/// `chat.completion`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Completion<'a> {
+    pub(crate) id: String,
+    pub(crate) object: &'static str,
+    pub(crate) created: u64,
+    pub(crate) model: &'a str,
+    pub(crate) choices: [ChoiceOut<'a>; 1],
+    pub(crate) usage: UsageOut,
+    pub(crate) session_id: &'a str,
+    pub(crate) message_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waiting: Option<WaitingOut>,
+}
+
+/// The one answer.
+#[derive(Debug, Serialize)]
+pub(crate) struct ChoiceOut<'a> {
+    pub(crate) index: u32,
+    pub(crate) message: MessageOut<'a>,
+    pub(crate) logprobs: Option<()>,
+    pub(crate) finish_reason: &'static str,
+}
+
+/// What the assistant says.
+#[derive(Debug, Serialize)]
+pub(crate) struct MessageOut<'a> {
+    pub(crate) role: &'static str,
+    pub(crate) content: Option<String>,
+    pub(crate) refusal: Option<()>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) reasoning_content: String,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) tool_calls: &'a [ToolCallOut],
+}
+
+/// A turn that waits for somebody else than the client.
+#[derive(Debug, Serialize)]
+pub(crate) struct WaitingOut {
+    /// For whom or what.
+    pub(crate) r#for: &'static str,
+    /// The forms that people are asked to answer.
+    pub(crate) forms: Vec<FormOut>,
+    /// When it goes on by itself, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<i64>,
+    /// Where the rest of the answer can be read.
+    pub(crate) stream: String,
+}
+
+/// A form, as far as a client need know it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct FormOut {
+    pub(crate) form_id: String,
+    pub(crate) kind: &'static str,
+    pub(crate) title: String,
+}
+
+/// The id of an answer: each request that goes on with a turn has one of its own, after the event that it goes on with.
+pub(crate) fn completion_id(turn: &TurnId, answered_at: u64) -> String {
+    let name = turn.as_str().strip_prefix("turn_").unwrap_or(turn.as_str());
+    match answered_at {
+        0 | 1 => format!("chatcmpl-{name}"),
+        _ => format!("chatcmpl-{name}-{answered_at}"),
+    }
+}
+
+/// When the turn of an answer began.
+pub(crate) fn created(turn: &TurnId) -> u64 {
+    call_id::begun(turn)
+}
+
+/// Where a turn can be read on.
+pub(crate) fn stream_path(session: &SessionId, turn: &TurnId, seq: u64) -> String {
+    format!("/api/v1/sessions/{session}/messages/{turn}/stream?as=openai&since={seq}")
+}

@@ -1,0 +1,205 @@
+//! Tools of the application's: calls come back, results go on.
+
+use everturn_core::Message;
+use serde_json::{Value, json};
+
+use super::harness::{Reply, Server, finish, message, result, text, tool, user};
+
+/// A request with two tools and these messages.
+fn asks(messages: &[Value]) -> Value {
+    json!({ "model": "first", "messages": messages, "tools": [tool("a"), tool("b")] })
+}
+
+/// Both calls at once.
+fn both() -> Reply {
+    Reply::calls("", &[("a", json!({ "x": 1 })), ("b", json!({}))])
+}
+
+/// Asks, and gives the conversation with the assistant's calls at its end.
+async fn called(server: &Server, said: &str) -> (Vec<Value>, Vec<Value>) {
+    let completion = server.chat(asks(&[user(said)])).await.json(200);
+    assert_eq!(completion["choices"][0]["finish_reason"], "tool_calls");
+    let answer = message(&completion).clone();
+    let calls = answer["tool_calls"].as_array().unwrap().clone();
+    (vec![user(said), answer], calls)
+}
+
+#[tokio::test]
+async fn results_go_on_with_the_turn_that_waits() {
+    let server = Server::start([both(), Reply::calls("", &[("a", json!({}))]), Reply::says(&["done"])]).await;
+    let (mut messages, calls) = called(&server, "go").await;
+    assert_eq!(messages[1]["content"], json!(null));
+    assert_eq!(calls[0]["function"], json!({ "name": "a", "arguments": "{\"x\":1}" }));
+    assert!(calls.iter().all(|call| call["id"].as_str().unwrap().len() == 69));
+    messages.extend([result(&calls[1], "2"), result(&calls[0], "1")]);
+    let second = server.chat(asks(&messages)).await.json(200);
+    let again = message(&second)["tool_calls"][0].clone();
+    messages.extend([message(&second).clone(), result(&again, "3")]);
+    let third = server.chat(asks(&messages)).await;
+    let last = third.json(200);
+    assert_eq!(message(&last)["content"], "done");
+    assert_eq!(last["usage"]["total_tokens"], 15, "each request tells what it used");
+    assert_eq!((&second["session_id"], &second["message_id"]), (&last["session_id"], &last["message_id"]));
+    assert_ne!(second["id"], last["id"], "answers have ids of their own");
+    assert_eq!(server.sessions().await, 1);
+    let given = &server.script.asked()[2].messages;
+    let results = given.iter().filter_map(|message| match message {
+        Message::Tool { content, .. } => Some(content.text()),
+        _ => None,
+    });
+    assert_eq!(results.collect::<Vec<_>>(), ["1", "2", "3"]);
+}
+
+#[tokio::test]
+async fn the_same_in_chunks() {
+    let server = Server::start([both(), Reply::says(&["do", "ne"])]).await;
+    let (mut messages, calls) = called(&server, "go").await;
+    messages.extend(calls.iter().map(|call| result(call, "ok")));
+    let mut body = asks(&messages);
+    body["stream"] = json!(true);
+    body["stream_options"] = json!({ "include_usage": true });
+    let chunks = server.chat(body).await.chunks();
+    assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant");
+    assert_eq!((text(&chunks), finish(&chunks)), ("done".to_owned(), "stop".to_owned()));
+    assert_eq!(chunks.last().unwrap()["usage"]["total_tokens"], 15);
+}
+
+#[tokio::test]
+async fn results_sent_again_show_the_same_leg() {
+    let server = Server::start([both(), Reply::says(&["done"])]).await;
+    let (mut messages, calls) = called(&server, "go").await;
+    messages.extend(calls.iter().map(|call| result(call, "ok")));
+    let first = server.chat(asks(&messages)).await.json(200);
+    assert_eq!(server.chat(asks(&messages)).await.json(200), first);
+    let mut body = asks(&messages);
+    body["stream"] = json!(true);
+    assert_eq!(text(&server.chat(body).await.chunks()), "done");
+    assert_eq!(server.script.asked().len(), 2, "nothing ran again");
+    // Others than before are refused: the turn has gone on with the first ones.
+    *messages.last_mut().unwrap() = result(&calls[1], "other");
+    let refused = server.chat(asks(&messages)).await;
+    assert_eq!(refused.refusal(409), ("tool_call_answered".into(), "messages".into()));
+    assert_eq!(refused.header("x-should-retry"), "false");
+}
+
+#[tokio::test]
+async fn all_results_must_be_there() {
+    let server = Server::start([both(), Reply::says(&["done"])]).await;
+    let (mut messages, calls) = called(&server, "go").await;
+    messages.push(result(&calls[0], "1"));
+    let refused = server.chat(asks(&messages)).await;
+    assert_eq!(refused.refusal(400), ("tool_results_missing".into(), "messages".into()));
+    assert!(refused.message().contains(calls[1]["id"].as_str().unwrap()), "{refused:?}");
+    messages.push(result(&calls[0], "1"));
+    assert_eq!(server.chat(asks(&messages)).await.refusal(400).1, "messages[3].tool_call_id");
+    *messages.last_mut().unwrap() = json!({ "role": "tool", "tool_call_id": "call_other", "content": "2" });
+    assert_eq!(server.chat(asks(&messages)).await.refusal(400).1, "messages[3].tool_call_id");
+    *messages.last_mut().unwrap() = result(&calls[1], "2");
+    assert_eq!(message(&server.chat(asks(&messages)).await.json(200))["content"], "done");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_gone_is_history() {
+    let server =
+        Server::start([both(), Reply::says(&["anew"]), both(), Reply::says(&["next"]), Reply::says(&["told"])]).await;
+    let (mut messages, calls) = called(&server, "go").await;
+    messages.extend(calls.iter().map(|call| result(call, "ok")));
+    let sessions = server.engine.sessions(&everturn_core::TenantId::local(), None, 9).await.unwrap();
+    server.engine.delete(&everturn_core::TenantId::local(), &sessions[0].session.id, None).await.unwrap();
+    let answer = server.chat(asks(&messages)).await.json(200);
+    assert_eq!(message(&answer)["content"], "anew");
+    assert!(
+        server.script.asked()[1].messages.iter().flat_map(Message::tool_uses).all(|call| call.id.as_str().len() <= 40)
+    );
+
+    // A message took the place of the turn.
+    let completion = server.chat(asks(&[user("go")])).await.json(200);
+    let answer = message(&completion).clone();
+    let calls = answer["tool_calls"].as_array().unwrap().clone();
+    let session = &completion["session_id"];
+    let next = server.chat(json!({ "messages": [user("never mind")], "session_id": session })).await.json(200);
+    assert_eq!(message(&next)["content"], "next");
+    let mut messages = vec![user("go"), answer];
+    messages.extend(calls.iter().map(|call| result(call, "ok")));
+    let told = server.chat(asks(&messages)).await.json(200);
+    assert_eq!(message(&told)["content"], "told");
+    assert_ne!(&told["session_id"], session);
+    // Who names the session means the turn in it.
+    let mut body = asks(&messages);
+    body["session_id"] = session.clone();
+    assert_eq!(server.chat(body).await.refusal(409).0, "turn_superseded");
+}
+
+#[tokio::test]
+async fn another_tenants_turn_is_not_there() {
+    let server = Server::locked([both(), Reply::says(&["as history"]), Reply::says(&["mine"])]).await;
+    let (acme, stranger) = (server.by("chatter"), server.by("stranger"));
+    let (mut messages, calls) = called(&acme, "go").await;
+    messages.extend(calls.iter().map(|call| result(call, "stolen")));
+    let theirs = stranger.chat(asks(&messages)).await.json(200);
+    assert_eq!(message(&theirs)["content"], "as history");
+    assert_eq!((stranger.sessions().await, acme.sessions().await), (1, 1));
+    let mine = acme.chat(asks(&messages)).await.json(200);
+    assert_eq!(message(&mine)["content"], "mine");
+    assert_eq!(acme.sessions().await, 1, "the turn still waited");
+}
+
+#[tokio::test]
+async fn results_with_a_message_after_them() {
+    let server = Server::start([both(), Reply::says(&["anew"]), Reply::says(&["went on"])]).await;
+    let completion = server.chat(asks(&[user("go")])).await.json(200);
+    let session = completion["session_id"].clone();
+    let calls = message(&completion)["tool_calls"].as_array().unwrap().clone();
+    let mut messages = vec![user("go"), message(&completion).clone()];
+    messages.extend(calls.iter().map(|call| result(call, "ok")));
+    let results = messages.clone();
+    messages.push(user("and hurry"));
+    // Whole in itself: everything is there.
+    let anew = server.chat(asks(&messages)).await.json(200);
+    assert_eq!(message(&anew)["content"], "anew");
+    assert_ne!(anew["session_id"], session);
+    // In the session the message would end the turn that waits for the results.
+    let mut body = asks(&messages);
+    body["session_id"] = session.clone();
+    assert_eq!(server.chat(body).await.refusal(400).1, "messages[2]");
+    let mut body = asks(&results);
+    body["session_id"] = session;
+    assert_eq!(message(&server.chat(body).await.json(200))["content"], "went on");
+}
+
+#[tokio::test]
+async fn a_long_loop_is_many_requests() {
+    let mut replies = vec![Reply::calls("", &[("a", json!({}))]); 60];
+    replies.push(Reply::says(&["done"]));
+    let server = Server::start(replies).await;
+    let mut messages = vec![user("go")];
+    for round in 0.. {
+        let mut body = asks(&messages);
+        body["max_iterations"] = json!(1);
+        let completion = server.chat(body).await.json(200);
+        let answer = message(&completion).clone();
+        if completion["choices"][0]["finish_reason"] == "stop" {
+            assert_eq!(round, 60);
+            break;
+        }
+        let call = answer["tool_calls"][0].clone();
+        messages.extend([answer, result(&call, "ok")]);
+    }
+    assert_eq!(server.sessions().await, 1);
+}
+
+#[tokio::test]
+async fn who_brings_no_tools_gets_no_calls() {
+    let server = Server::start([both(), Reply::says(&["done"]), Reply::says(&["none"])]).await;
+    let (mut messages, calls) = called(&server, "go").await;
+    messages.extend(calls.iter().map(|call| result(call, "ok")));
+    server.chat(json!({ "messages": messages })).await.json(200);
+    let mut body = asks(&[user("go")]);
+    body["tool_choice"] = json!("none");
+    server.chat(body).await.json(200);
+    let own =
+        |at: usize| server.script.asked()[at].tools.iter().filter(|tool| ["a", "b"].contains(&&*tool.name)).count();
+    assert_eq!((own(0), own(1), own(2)), (2, 0, 0));
+    let clash = json!({ "messages": [user("go")], "tools": [tool("calculator")] });
+    assert_eq!(server.chat(clash).await.refusal(400).1, "tools");
+}
