@@ -38,7 +38,6 @@ use crate::{
 };
 
 type Stream = Events<EventV1>;
-type Turn = TurnIn<V1In>;
 
 pub(crate) fn routes() -> OpenApiRouter<Aap> {
     OpenApiRouter::default()
@@ -66,7 +65,7 @@ pub(crate) fn routes() -> OpenApiRouter<Aap> {
     )),
 )]
 async fn show_meta(State(aap): State<Aap>, headers: HeaderMap) -> Response {
-    let offers = offers(&aap.engine, aap.keys.caller(&headers).is_ok());
+    let offers = offers(&aap.engine, aap.keys.knows(&headers));
     Json(MetaOut::<V1Out<'_>>::new(Version::V1, &offers)).into_response()
 }
 
@@ -155,7 +154,7 @@ async fn create(State(aap): State<Aap>, headers: HeaderMap, body: Body) -> Resul
 #[utoipa::path(
     post, path = "/session/{id}", operation_id = "aap_v1_run_turn",
     params(("id" = String, Path, description = "The session", example = "sess_0198c0ffee"), document::IdempotencyKey),
-    request_body(content = Turn, example = json!({ "messages": [{ "role": "user", "content": "And in Tokyo?" }] })),
+    request_body(content = TurnIn<V1In>, example = json!({ "messages": [{ "role": "user", "content": "And in Tokyo?" }] })),
     responses(
         (
             status = 200, description = "What was said, or what happens, in the asked mode",

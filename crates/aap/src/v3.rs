@@ -38,7 +38,6 @@ use crate::{
 };
 
 type Stream = Events<EventV3>;
-type Turn = TurnIn<V3In>;
 type Session<'a> = SessionOut<'a, V3Out<'a>>;
 
 pub(crate) fn routes() -> OpenApiRouter<Aap> {
@@ -68,7 +67,7 @@ pub(crate) fn routes() -> OpenApiRouter<Aap> {
     )),
 )]
 async fn show_meta(State(aap): State<Aap>, headers: HeaderMap) -> Response {
-    let offers = offers(&aap.engine, aap.keys.caller(&headers).is_ok());
+    let offers = offers(&aap.engine, aap.keys.knows(&headers));
     Json(MetaOut::<V3Out<'_>>::new(Version::V3, &offers)).into_response()
 }
 
@@ -255,7 +254,7 @@ async fn history(
 #[utoipa::path(
     post, path = "/sessions/{id}/turns", operation_id = "aap_v3_run_turn",
     params(("id" = String, Path, description = "The session", example = "sess_0198c0ffee"), document::IdempotencyKey),
-    request_body(content = Turn, example = json!({ "messages": [{ "role": "user", "content": "And in Tokyo?" }] })),
+    request_body(content = TurnIn<V3In>, example = json!({ "messages": [{ "role": "user", "content": "And in Tokyo?" }] })),
     responses(
         (
             status = 200, description = "What was said, or what happens, in the asked mode",

@@ -63,12 +63,14 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
     let StoreLocation::Sqlite(path) = &config.store;
     let (path, durability) = (path.clone(), compose::durability(config.durability));
     let had_data = path.exists();
+    // Before one is made for nothing.
+    refuse_open_to_all(&config, config.keys.is_empty() && !had_data)?;
     let opened = path.clone();
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(&opened, durability)).await??;
     let store: Arc<dyn Store> = Arc::new(store);
     let secrets = secrets(&config, &path, had_data)?;
     let keys = compose::keys(&config, Arc::clone(&store)).await?;
-    refuse_open_to_all(&config, &keys)?;
+    refuse_open_to_all(&config, keys.is_open())?;
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
         format!("failed to listen on {}; is another server running there? Choose another with --listen", config.listen)
     })?;
@@ -237,9 +239,9 @@ fn open_door(database: &Path) -> Option<Door> {
 }
 
 /// A server without keys is for this machine alone.
-fn refuse_open_to_all(config: &Config, keys: &Keys) -> anyhow::Result<()> {
+fn refuse_open_to_all(config: &Config, is_open: bool) -> anyhow::Result<()> {
     let address = config.listen;
-    if address.ip().is_loopback() || !keys.is_open() {
+    if address.ip().is_loopback() || !is_open {
         return Ok(());
     }
     let or_else = match &config.source {

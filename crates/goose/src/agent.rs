@@ -33,7 +33,7 @@ use crate::{
 /// Longest path of a working directory, in bytes.
 const MAX_PATH: usize = 4096;
 
-/// `StartAgentRequest`.
+/// What a new session is to have.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[schema(as = goose::StartRequest)]
 struct StartIn {

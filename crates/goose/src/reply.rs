@@ -43,7 +43,28 @@ const RESERVED: [&str; 2] = ["import", "stream"];
 /// How often a message can be taken away and sent again under its name within a day.
 const MAX_CUTS: u32 = 50;
 
-/// `ChatRequest`.
+/// How `/reply` goes, for the API document.
+const EXAMPLE: &str = r#"data: {"type":"Ping"}
+
+id: 3
+data: {"type":"Message","message":{"role":"assistant","content":[{"type":"text","text":"Hello"}],"created_at":"2026-03-04T10:00:00Z","id":"turn_1.a1"},"token_state":{"input_tokens":0,"output_tokens":0,"total_tokens":0,"accumulated_input_tokens":0,"accumulated_output_tokens":0,"accumulated_total_tokens":0}}
+
+id: 7
+data: {"type":"Finish","reason":"stop","token_state":{"input_tokens":12,"output_tokens":4,"total_tokens":16,"accumulated_input_tokens":12,"accumulated_output_tokens":4,"accumulated_total_tokens":16}}
+
+"#;
+/// How `/goose/reply` goes.
+const RELEASED_EXAMPLE: &str = r#"data: {"type":"Ping"}
+
+id: 3
+data: {"type":"Message","message":{"id":"turn_1.a1","role":"assistant","created":1772618400,"content":[{"type":"text","text":"Hello"}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":0,"accumulatedOutputTokens":0,"accumulatedTotalTokens":0,"accumulatedCost":null}}
+
+id: 7
+data: {"type":"Finish","reason":"stop","token_state":{"inputTokens":12,"outputTokens":4,"totalTokens":16,"accumulatedInputTokens":12,"accumulatedOutputTokens":4,"accumulatedTotalTokens":16,"accumulatedCost":null}}
+
+"#;
+
+/// What is said, and where.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[schema(as = goose::ReplyRequest)]
 struct ReplyIn {
@@ -102,7 +123,7 @@ pub(crate) struct Speech {
                 ("X-Message-Id" = String, description = "The turn"),
             ),
             content_type = "text/event-stream", body = inline(DescribedStream),
-            example = json!("data: {\"type\":\"Ping\"}\n\n"),
+            example = json!(EXAMPLE),
         ),
         Always, Posted, NotSaid,
     ),
@@ -142,7 +163,7 @@ pub(crate) async fn described(
                 ("X-Message-Id" = String, description = "The turn"),
             ),
             content_type = "text/event-stream", body = inline(ReleasedStream),
-            example = json!("data: {\"type\":\"Ping\"}\n\n"),
+            example = json!(RELEASED_EXAMPLE),
         ),
         Always, Posted, NotSaid,
     ),

@@ -23,7 +23,7 @@ use crate::{
     wire::{MessageIn, user_message},
 };
 
-/// `SessionReplyRequest`.
+/// What is said, under which name.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[schema(as = goose::SessionReplyRequest)]
 struct SessionReplyIn {
@@ -38,6 +38,14 @@ struct SessionReplyIn {
     /// Which version of it; the newest if it is left out.
     recipe_version: Option<String>,
 }
+
+/// How a session's stream goes, for the API document.
+const EXAMPLE: &str = r#": ping
+
+id: turn_1:7
+data: {"type":"Finish","request_id":"0197f2ab-0000-7abc-8def-0123456789ab","reason":"stop","token_state":{"inputTokens":12,"outputTokens":4,"totalTokens":16,"accumulatedInputTokens":12,"accumulatedOutputTokens":4,"accumulatedTotalTokens":16,"accumulatedCost":null},"chat_request_id":"0197f2ab-0000-7abc-8def-0123456789ab"}
+
+"#;
 
 /// What was taken.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -154,7 +162,7 @@ pub(crate) async fn cancel(
     responses(
         (
             status = 200, description = "The events of the session, as server-sent events",
-            content_type = "text/event-stream", body = inline(Stream), example = json!(": ping\n\n"),
+            content_type = "text/event-stream", body = inline(Stream), example = json!(EXAMPLE),
         ),
         Always, NotOpened,
     ),

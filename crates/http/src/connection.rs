@@ -31,8 +31,8 @@ const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(40);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection that had requests may have none. HTTP/1 has the first bound for this too.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a client may take to see that an idle connection is being closed.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a client that has no answer to wait for may take to see that its connection is being closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much of a request's head, and of an answer that the client does not take, is kept in memory.
 const BUFFER: usize = 32 * 1024;
 /// Requests at once on one HTTP/2 connection.
@@ -122,18 +122,23 @@ impl Door {
         let activity = Activity::new();
         let service = Serving { door: Arc::clone(&self), activity: Arc::clone(&activity), peer, secure };
         let mut connection = Box::pin(self.builder.serve_connection(TokioIo::new(stream), service));
-        let (served, patience) = tokio::select! {
-            served = connection.as_mut() => (Some(served), None),
-            () = self.stop.cancelled() => (None, None),
-            () = activity.idle(FIRST_REQUEST_TIMEOUT, IDLE_TIMEOUT) => (None, Some(CLOSE_TIMEOUT)),
+        let served = tokio::select! {
+            served = connection.as_mut() => Some(served),
+            () = self.stop.cancelled() => None,
+            () = activity.idle(FIRST_REQUEST_TIMEOUT, IDLE_TIMEOUT) => None,
         };
         let served = match served {
             Some(served) => served,
             None => {
                 connection.as_mut().graceful_shutdown();
-                match patience {
-                    None => connection.await,
-                    Some(patience) => timeout(patience, connection).await.unwrap_or(Ok(())),
+                // Answers may be finished, but half a request holds nobody up.
+                let quiet = async {
+                    tokio::time::sleep(CLOSE_TIMEOUT).await;
+                    activity.idle(CLOSE_TIMEOUT, CLOSE_TIMEOUT).await;
+                };
+                tokio::select! {
+                    served = connection => served,
+                    () = quiet => Ok(()),
                 }
             }
         };

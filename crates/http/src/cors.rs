@@ -11,8 +11,12 @@ pub async fn cors(request: Request, next: Next) -> Response {
         let headers = response.headers_mut();
         let methods = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE, OPTIONS");
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
+        // The last ones are those that OpenAI's SDK sends.
         let allowed = HeaderValue::from_static(
-            "authorization, content-type, last-event-id, idempotency-key, if-none-match, x-secret-key",
+            "authorization, content-type, last-event-id, idempotency-key, if-none-match, x-secret-key, \
+             openai-organization, openai-project, x-stainless-arch, x-stainless-helper-method, x-stainless-lang, \
+             x-stainless-os, x-stainless-package-version, x-stainless-retry-count, x-stainless-runtime, \
+             x-stainless-runtime-version, x-stainless-timeout",
         );
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));

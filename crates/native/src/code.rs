@@ -1,14 +1,17 @@
 //! The codes of errors. Clients act on them, so each keeps its name and its status.
 
+use std::borrow::Cow;
+
+use everturn_http::document;
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::json;
 
 /// Each code once: its name here, its name for clients, its status.
 macro_rules! codes {
     ($($code:ident = $word:literal, $status:ident;)*) => {
         /// What kind of error.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-        #[schema(as = native::ErrorCode)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
         pub(crate) enum Code {
             $(#[serde(rename = $word)] $code,)*
         }
@@ -21,7 +24,19 @@ macro_rules! codes {
                 }
             }
         }
+
+        impl utoipa::PartialSchema for Code {
+            fn schema() -> document::AnySchema {
+                document::schema(json!({ "description": "For programs.", "type": "string", "enum": [$($word),*] }))
+            }
+        }
     };
+}
+
+impl utoipa::ToSchema for Code {
+    fn name() -> Cow<'static, str> {
+        "native.ErrorCode".into()
+    }
 }
 
 codes! {

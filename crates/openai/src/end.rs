@@ -42,7 +42,14 @@ pub(crate) fn finish(outcome: &Outcome) -> Result<Finish, ApiError> {
                 FailureCode::LlmRateLimited => StatusCode::TOO_MANY_REQUESTS,
                 FailureCode::StepLimit | FailureCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             };
-            Err(ApiError::new(status, Some(code.as_str()), message).for_good())
+            let error = ApiError::new(status, Some(code.as_str()), message).for_good();
+            Err(match code {
+                FailureCode::LlmProviderUnavailable | FailureCode::LlmRateLimited => error.after_a_while(),
+                FailureCode::LlmRequestTimeout
+                | FailureCode::LlmProviderError
+                | FailureCode::StepLimit
+                | FailureCode::Internal => error,
+            })
         }
         Outcome::Cancelled { reason } => {
             let (status, code, message) = match reason {

@@ -90,10 +90,14 @@ impl ApiError {
         Self { may_retry: false, ..self }
     }
 
+    /// Says when another request may fare better.
+    pub(crate) fn after_a_while(self) -> Self {
+        Self { retry_after: Some(RETRY_AFTER), ..self }
+    }
+
     /// Worth another try after a while.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
-        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, Some("service_unavailable"), message);
-        Self { retry_after: Some(RETRY_AFTER), ..error }
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, Some("service_unavailable"), message).after_a_while()
     }
 
     fn too_many(message: String, wait: Duration) -> Self {

@@ -140,6 +140,7 @@ mod tests {
             "http://[::ffff:7f00:1]/",
             "http://169.254.169.254/",
             "http://0/",
+            "http://①②⑦.0.0.1/",
         ] {
             let refused = Receiver::parse(text, false);
             assert!(matches!(refused, Err(ReceiverError::Private { .. })), "{text}: {refused:?}");

@@ -188,3 +188,6 @@ impl Entrance {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,26 +51,41 @@ pub(crate) struct Waiting {
 }
 
 /// How much a lane has in memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Load {
+    most: usize,
     messages: AtomicUsize,
     /// Whether there is more in the store that should be brought when there is room.
     pub(crate) more: AtomicBool,
 }
 
 impl Load {
+    /// Nothing yet, and so many at most.
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, messages: AtomicUsize::new(0), more: AtomicBool::new(false) })
+    }
+
     /// Whether there is room for one more.
     pub(crate) fn has_room(&self) -> bool {
-        self.messages.load(Ordering::Relaxed) < MEMORY
+        self.messages.load(Ordering::Relaxed) < self.most
     }
 
     /// Whether it is worth while to bring more.
     pub(crate) fn is_low(&self) -> bool {
-        self.messages.load(Ordering::Relaxed) <= MEMORY / 2
+        self.messages.load(Ordering::Relaxed) <= self.most / 2
     }
 
+    /// One more.
     pub(crate) fn add(&self) {
         self.messages.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One less; says so if there is room now for those that had none.
+    pub(crate) fn remove(&self, refill: &Notify) {
+        self.messages.fetch_sub(1, Ordering::Relaxed);
+        if self.more.load(Ordering::Relaxed) && self.is_low() {
+            refill.notify_one();
+        }
     }
 }
 
@@ -150,7 +165,8 @@ impl Lane {
                 }
                 Next::Done => {
                     queue.pop_front();
-                    self.forget();
+                    self.metrics.waiting.dec();
+                    self.load.remove(&self.refill);
                 }
             }
             match queue.front() {
@@ -160,15 +176,6 @@ impl Lane {
         }
         // Those that come through are not sent again after the next start.
         let _ = timeout(GRACE, async { while under_way.join_next().await.is_some() {} }).await;
-    }
-
-    /// One message less in memory.
-    fn forget(&self) {
-        self.metrics.waiting.dec();
-        self.load.messages.fetch_sub(1, Ordering::Relaxed);
-        if self.load.more.load(Ordering::Relaxed) && self.load.is_low() {
-            self.refill.notify_one();
-        }
     }
 
     /// Tries once to deliver a message, and keeps what came of it.
@@ -214,7 +221,6 @@ impl Lane {
     }
 
     async fn failed(&self, row: RecordRow, mut notice: Notice, reason: &str, asked: Option<Duration>) -> Next {
-        self.metrics.failed_attempts.inc();
         let Hook { tenant, receiver, retry_for, .. } = self.hook.as_ref();
         let receiver = receiver.host();
         notice.attempts = notice.attempts.saturating_add(1);
@@ -227,6 +233,7 @@ impl Lane {
         let next_at = after(backoff::wait(attempts, asked));
         let deadline = notice.at.millis().saturating_add(millis(*retry_for));
         if next_at.millis() > deadline {
+            self.metrics.failed_attempts.inc();
             return self.give_up(&row, reason).await;
         }
         notice.next_at = next_at;
@@ -236,6 +243,8 @@ impl Lane {
         let write = Write::Record(Record { body, ..record });
         // If it has changed, its session was deleted, which the next attempt will find out.
         self.settler.put(tenant, vec![expect], vec![write]).await;
+        // What is counted is kept.
+        self.metrics.failed_attempts.inc();
         Next::Again(next_at)
     }
 

@@ -12,7 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Hook, Metrics,
     intake::{Entrance, Intake},
-    lane::{Lane, Load},
+    lane::{Lane, Load, MEMORY},
     post::Post,
     settle::Settler,
 };
@@ -58,7 +58,7 @@ impl Webhooks {
         let mut lanes = HashMap::new();
         for (hook, post) in posts {
             let (sender, incoming) = mpsc::unbounded_channel();
-            let load = Arc::new(Load::default());
+            let load = Load::new(MEMORY);
             let (tenant, events) = (hook.tenant.clone(), hook.events.clone());
             lanes.insert(tenant, Entrance { sender, events, load: Arc::clone(&load), left_at: None });
             let lane = Lane {

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     ContentIn, object,
-    schema::{Seed, SeedWithUser, TurnMessages},
+    schema::{Seed, SeedWithUser, TurnMessages, named_agent},
     tool::{V1In, V3In},
 };
 
@@ -51,6 +51,7 @@ pub(crate) struct ToolRefIn {
 pub(crate) struct NewWithTurnIn {
     /// The agent and how it is set up.
     #[serde(deserialize_with = "object::one")]
+    #[schema(schema_with = named_agent)]
     pub(crate) agent: AgentIn,
     /// How the answer shall come: `delta`, `message` or `none`, which it is if absent.
     #[schema(pattern = "^(delta|message|none)$")]
@@ -71,6 +72,7 @@ pub(crate) struct NewWithTurnIn {
 pub(crate) struct NewIn {
     /// The agent and how it is set up.
     #[serde(deserialize_with = "object::one")]
+    #[schema(schema_with = named_agent)]
     pub(crate) agent: AgentIn,
     /// History to begin with.
     #[serde(default, deserialize_with = "object::maybe_several")]

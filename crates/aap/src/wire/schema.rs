@@ -44,6 +44,12 @@ described!(TurnMessages, "aap.TurnMessages", turn_messages());
 described!(EventV1, "aap.v1.Event", events(&[object("session_start", &[("sessionId", text())])]));
 described!(EventV3, "aap.v3.Event", events(&[]));
 
+/// The agent of a new session, which must have a name.
+pub(super) fn named_agent() -> RefOr<Schema> {
+    let named = json!({ "properties": { "name": text() }, "required": ["name"] });
+    schema(json!({ "allOf": [{ "$ref": "#/components/schemas/aap.AgentConfig" }, named] }))
+}
+
 fn text() -> Value {
     json!({ "type": "string" })
 }

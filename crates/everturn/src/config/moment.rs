@@ -18,8 +18,18 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
 
 /// A time as people read it: to the second, UTC.
 pub(crate) fn shown(at: Timestamp) -> String {
-    let known = jiff::Timestamp::from_millisecond(at.millis());
-    known.map_or_else(|_| "a time beyond the calendar".to_owned(), |at| format!("{at:.0}"))
+    format!("{:.0}", nearest(at))
+}
+
+/// A time as programs read it: to the millisecond, UTC.
+pub(crate) fn exact(at: Timestamp) -> String {
+    format!("{:.3}", nearest(at))
+}
+
+/// Times that no calendar of ours has are shown as the nearest that it has.
+fn nearest(at: Timestamp) -> jiff::Timestamp {
+    let nearest = if at.millis() < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+    jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(nearest)
 }
 
 #[cfg(test)]
@@ -35,6 +45,7 @@ mod tests {
         for text in ["", "2027-01-31T12:00:00", "2027-13-01", "tomorrow", "30d", "2027", "12:00:00"] {
             assert_eq!(parse(text), None, "{text}");
         }
-        assert!(!shown(Timestamp(i64::MAX)).is_empty());
+        assert_eq!(exact(Timestamp(1_785_000_000_120)), "2026-07-25T17:20:00.120Z");
+        assert!(shown(Timestamp(i64::MAX)).starts_with("9999-"));
     }
 }

@@ -110,7 +110,7 @@ pub(crate) fn bounds(quota: &Quota) -> String {
 
 /// As `/api/v1/keys` tells it.
 fn in_json(key: &KeyInfo) -> Value {
-    let time = |at: Option<Timestamp>| at.map(moment::shown);
+    let time = |at: Option<Timestamp>| at.map(moment::exact);
     json!({
         "key_id": key.id,
         "tenant": key.tenant,

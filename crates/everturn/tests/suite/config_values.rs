@@ -1,14 +1,19 @@
 //! Configurations that are right, and what they say.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    num::{NonZeroU32, NonZeroU64},
+    path::PathBuf,
+    time::Duration,
+};
 
 use everturn::config::{
     Config, Durability, Environment, Found, Goose, Limits, Overrides, Problems, ProviderKind, Scope, Source,
     StoreLocation, parse,
 };
-use everturn_core::EffectClass;
+use everturn_core::{EffectClass, Quota, Timestamp};
 use everturn_engine::NoticeKind;
-use everturn_http::TlsFiles;
+use everturn_http::{Quotas, TlsFiles};
 use everturn_mcp::{Endpoint, ServerConfig};
 use everturn_webhooks::Hook;
 use secrecy::ExposeSecret as _;
@@ -30,6 +35,15 @@ fn read_example() -> Config {
     read(text.as_bytes(), &Overrides::default(), &environment).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
+/// Zero for no bound.
+fn quota(requests_per_second: u32, concurrent_turns: u32, tokens_per_day: u64) -> Quota {
+    Quota {
+        requests_per_second: NonZeroU32::new(requests_per_second),
+        concurrent_turns: NonZeroU32::new(concurrent_turns),
+        tokens_per_day: NonZeroU64::new(tokens_per_day),
+    }
+}
+
 #[test]
 fn the_example_has_every_setting() {
     let config = read_example();
@@ -41,6 +55,12 @@ fn the_example_has_every_setting() {
     assert_eq!(key.key.expose_secret(), "0123456789abcdef");
     assert_eq!(key.tenant.as_str(), "acme");
     assert_eq!(key.scopes, BTreeSet::from([Scope::Chat, Scope::Read]));
+    assert_eq!((key.id.as_str(), key.name.as_str()), ("key_config_laptop", "laptop"));
+    assert_eq!(key.expires_at, Some(Timestamp(2_085_393_600_000)));
+    assert_eq!(key.quota, quota(20, 8, 0));
+    let tenants = [(key.tenant.clone(), quota(0, 0, 100_000_000))].into();
+    let expected = Quotas { tenant: quota(200, 100, 50_000_000), key: quota(50, 20, 10_000_000), tenants };
+    assert_eq!(config.quotas, expected);
 
     let provider = &config.providers["local"];
     assert_eq!(provider.kind, ProviderKind::OpenAi);

@@ -158,7 +158,7 @@ fn what_is_not_there_or_not_a_cursor_is_refused() {
             {
               "detail": {
                 "code": "VIEW_UNKNOWN",
-                "message": "as=\"nonsense\" is not a view; there are: aap-delta, aap-message, goose, goose-seed, native"
+                "message": "as=\"nonsense\" is not a view; there are: aap-delta, aap-message, goose, goose-seed, native, openai, openai-progress, openai-usage, openai-usage-progress"
               }
             }
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    described, one_named, something,
-    speech::{aside, images, item, metadata, moment, text},
+    described, of, one_named, something,
+    speech::{ImageItem, aside, item, metadata, moment, text},
 };
 
 /// Items that stand for nothing that was said.
@@ -14,7 +14,7 @@ fn call_id() -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": 256 })
 }
 
-fn tool_request() -> Value {
+fn tool_call() -> Value {
     let call = json!({
         "type": "object",
         "required": ["name"],
@@ -29,21 +29,24 @@ fn tool_request() -> Value {
         "type": "object", "required": ["error"],
         "properties": { "error": something(), "value": { "type": "null" }, "name": { "type": "null" } },
     });
-    let any = json!({ "anyOf": [call, value, error] });
+    json!({ "description": "A call, by itself or in the wrapping of the releases", "anyOf": [call, value, error] })
+}
+
+fn tool_request() -> Value {
+    let call = of("goose.ToolCall");
     let types = ["toolRequest", "tool_request", "frontendToolRequest", "frontend_tool_request"];
-    let mut request = item(&types, &["id"], json!({ "id": call_id(), "toolCall": any, "tool_call": any }));
+    let mut request = item(&types, &["id"], json!({ "id": call_id(), "toolCall": call, "tool_call": call }));
     request["oneOf"] = one_named(&["toolCall", "tool_call"]);
     request
 }
 
 /// What a tool said: a text, or items that results may have.
 fn contents() -> Value {
-    let [flat, source] = images();
     let resource = json!({
         "type": "object", "properties": { "uri": { "type": ["string", "null"] }, "text": { "type": ["string", "null"] } },
     });
     let items = json!({ "anyOf": [
-        text(), flat, source,
+        text(), of("goose.ImageItem"),
         item(&["resource"], &["resource"], json!({ "resource": resource })),
         item(&["resource_link", "resourceLink"], &["uri"], json!({ "uri": { "type": "string" } })),
         item(&["audio"], &[], json!({})),
@@ -61,12 +64,12 @@ fn contents() -> Value {
     json!({ "oneOf": [{ "type": "string" }, { "type": "array", "maxItems": 10_000, "items": items }] })
 }
 
-fn tool_response() -> Value {
+fn tool_result() -> Value {
     let flag = || json!({ "type": ["boolean", "null"] });
     let result = json!({
         "type": "object",
         "properties": {
-            "content": contents(), "structuredContent": {}, "structured_content": {},
+            "content": of("goose.ToolOutput"), "structuredContent": {}, "structured_content": {},
             "isError": flag(), "is_error": flag(), "value": { "type": "null" },
         },
         "anyOf": [
@@ -79,22 +82,27 @@ fn tool_response() -> Value {
         ] },
     });
     let value = json!({
-        "type": "object", "required": ["value"], "properties": { "value": { "anyOf": [contents(), result] } },
+        "type": "object", "required": ["value"], "properties": { "value": { "anyOf": [of("goose.ToolOutput"), result] } },
     });
     let error = json!({
         "type": "object", "required": ["error"],
         "properties": { "error": something(), "value": { "type": "null" }, "content": { "type": "null" } },
     });
-    let any = json!({ "anyOf": [contents(), result, value, error] });
-    let own = json!({ "id": call_id(), "toolResult": any, "tool_result": any });
+    let described = "What a tool said, by itself or in the wrapping of MCP, of the releases, or of both";
+    json!({ "description": described, "anyOf": [of("goose.ToolOutput"), result, value, error] })
+}
+
+fn tool_response() -> Value {
+    let result = of("goose.ToolResult");
+    let own = json!({ "id": call_id(), "toolResult": result, "tool_result": result });
     let mut response = item(&["toolResponse", "tool_response"], &["id"], own);
     response["oneOf"] = one_named(&["toolResult", "tool_result"]);
     response
 }
 
 fn said_by(role: &str, own: Vec<Value>) -> Value {
-    let [flat, source] = images();
-    let mut items = vec![text(), flat, source, tool_response(), aside(), item(&PASSED_OVER, &[], json!({}))];
+    let image = of("goose.ImageItem");
+    let mut items = vec![text(), image, tool_response(), aside(), item(&PASSED_OVER, &[], json!({}))];
     items.extend(own);
     json!({
         "type": "object",
@@ -113,8 +121,14 @@ fn said_by(role: &str, own: Vec<Value>) -> Value {
 }
 
 described! {
+    /// A call of a tool.
+    ToolCall = "goose.ToolCall", [], tool_call();
+    /// What a tool said.
+    ToolOutput = "goose.ToolOutput", [ImageItem], contents();
+    /// What came of a call.
+    ToolResult = "goose.ToolResult", [ToolOutput], tool_result();
     /// A message of a conversation that a client sends.
-    HistoryMessage = "goose.HistoryMessage", [], {
+    HistoryMessage = "goose.HistoryMessage", [ImageItem, ToolCall, ToolResult], {
         let thinking = item(&["thinking"], &["thinking"], json!({ "thinking": { "type": "string" } }));
         let reasoning = item(&["reasoning"], &["text"], json!({ "text": { "type": "string" } }));
         json!({

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{described, one_named, something};
+use super::{described, of, one_named, something};
 
 /// Said to people by Goose itself. It may be there, and is passed over.
 const ASIDES: [&str; 11] = [
@@ -42,7 +42,7 @@ pub(super) fn text() -> Value {
 }
 
 /// An image in either style.
-pub(super) fn images() -> [Value; 2] {
+fn image() -> Value {
     let kind = json!({ "type": "string", "pattern": "^image/[A-Za-z0-9+.-]+$", "maxLength": 64 });
     let data = json!({ "type": "string", "pattern": "^[A-Za-z0-9+/]+={0,2}$", "contentEncoding": "base64" });
     let by_type = |also: Value| {
@@ -63,7 +63,7 @@ pub(super) fn images() -> [Value; 2] {
         "properties": { "url": { "type": "string", "pattern": "^https://" } },
     });
     let source = item(&["image"], &["source"], json!({ "source": { "anyOf": [inline, address] } }));
-    [flat, source]
+    json!({ "description": "An image, in either style", "anyOf": [flat, source] })
 }
 
 /// What is passed over.
@@ -122,13 +122,12 @@ pub(super) fn metadata() -> Value {
 }
 
 fn user_items() -> Value {
-    let [flat, source] = images();
     let [around, answer] = answers();
     let mut said = text();
     said["properties"]["text"]["minLength"] = json!(1);
     json!({
         "type": "array",
-        "items": { "oneOf": [text(), { "anyOf": [flat, source] }, { "anyOf": [around, answer] }, aside()] },
+        "items": { "oneOf": [text(), of("goose.ImageItem"), { "anyOf": [around, answer] }, aside()] },
         "contains": { "anyOf": [
             said,
             { "properties": { "type": { "const": "image" } } },
@@ -139,8 +138,10 @@ fn user_items() -> Value {
 }
 
 described! {
+    /// An image that a client sends.
+    ImageItem = "goose.ImageItem", [], image();
     /// What the user says.
-    UserMessage = "goose.UserMessage", [], json!({
+    UserMessage = "goose.UserMessage", [ImageItem], json!({
         "type": "object",
         "description": "What the user says: texts and images, or an answer to a question. Both styles are read",
         "required": ["content"],

@@ -39,6 +39,11 @@ async fn every_door_is_described_and_every_example_fits() {
             assert!(!examples.is_empty(), "{id} has no example: {media}");
             for example in examples {
                 assert_eq!(server.contract.faults(id, &media["schema"], example), None, "{id}: {example}");
+                let frames =
+                    example.as_str().unwrap_or_default().lines().filter_map(|line| line.strip_prefix("data: "));
+                for frame in frames.map(|frame| serde_json::from_str(frame).unwrap()) {
+                    assert_eq!(server.contract.faults(id, &media["schema"]["contentSchema"], &frame), None, "{id}");
+                }
             }
         }
     }

@@ -13,6 +13,10 @@ use crate::{ClientAddress, Connections, TlsFiles, serve};
 
 /// A server whose `/drip` sends a word whenever it is asked for one, and which `/who` tells who asks.
 async fn start(tls: Option<Tls>) -> SocketAddr {
+    start_until(tls, CancellationToken::new()).await.0
+}
+
+async fn start_until(tls: Option<Tls>, stop: CancellationToken) -> (SocketAddr, tokio::task::JoinHandle<()>) {
     let words = || stream::iter(0..3).then(async |n| Ok::<_, Infallible>(format!("word {n}\n")));
     let app = Router::new()
         .route("/", get(async || "hello"))
@@ -22,8 +26,7 @@ async fn start(tls: Option<Tls>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let connections = Connections { limit: 10, tls, proxies: Proxies::default() };
-    tokio::spawn(serve(listener, app, connections, CancellationToken::new()));
-    address
+    (address, tokio::spawn(serve(listener, app, connections, stop)))
 }
 
 /// What the server says to these bytes before it closes, which it does in time that does not pass.
@@ -166,4 +169,28 @@ async fn an_open_answer_keeps_its_connection_and_an_idle_one_goes() {
     assert!(!connection.is_finished());
     drop(answer);
     timeout(Duration::from_secs(600), connection).await.expect("it is closed").unwrap().unwrap();
+}
+
+/// Of connections that have begun in every way there is, none holds up the end.
+#[tokio::test]
+async fn a_stop_is_not_held_up_by_those_who_ask_nothing() {
+    let (_folder, tls) = tls();
+    for tls in [None, Some(tls)] {
+        let stop = CancellationToken::new();
+        let (address, served) = start_until(tls.clone(), stop.clone()).await;
+        let mut open = Vec::new();
+        for begun in [&b""[..], &[0x16, 3, 1, 2, 0], &PREFACE[..10], b"GET / HTTP/1.1\r\nhost"] {
+            let mut socket = TcpStream::connect(address).await.unwrap();
+            socket.write_all(begun).await.unwrap();
+            open.push(socket);
+        }
+        if tls.is_none() {
+            let (mut sender, connection) = connect(address).await;
+            assert_eq!(sender.send_request(request("/")).await.unwrap().status(), 200);
+            stop.cancel();
+            timeout(Duration::from_secs(10), connection).await.expect("it is closed").unwrap().unwrap();
+        }
+        stop.cancel();
+        timeout(Duration::from_secs(10), served).await.expect("it ends").unwrap();
+    }
 }

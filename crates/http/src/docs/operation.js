@@ -29,7 +29,7 @@ function parameterList(doc, parameters) {
   const line = (parameter) => [
     el("dt", {}, el("code", { class: "name" }, parameter.name), ` ${parameter.in ?? ""}`,
       parameter.required && el("strong", { class: "needed" }, " required"), parameter.deprecated && " deprecated"),
-    el("dd", {}, schemaLine(doc, parameter.schema ?? Object.values(parameter.content ?? {})[0]?.schema ?? true),
+    el("dd", {}, schemaLine(doc, parameter.schema ?? Object.values(parameter.content ?? {})[0]?.schema ?? true, parameter.description),
       parameter.description && prose(parameter.description),
       parameter.example !== undefined && el("p", {}, "Such as ", el("code", {}, pretty(parameter.example)))),
   ];

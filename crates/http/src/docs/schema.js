@@ -16,11 +16,11 @@ export function schemaTree(doc, schema) {
   return el("div", { class: "schema" }, head(node), told(node), children.length > 0 && listOf(children));
 }
 
-/** One line about a schema, as parameters and headers have it. */
-export function schemaLine(doc, schema) {
+/** One line about a schema, as parameters and headers have it; with its own words, where they are others. */
+export function schemaLine(doc, schema, described) {
   const node = read(doc, schema, new Set());
   const children = node.children();
-  return [head(node), children.length > 0 && fold("within", () => listOf(children))];
+  return [head(node), node.schema.description !== described && told(node), children.length > 0 && fold("within", () => listOf(children))];
 }
 
 function listOf(nodes) {
@@ -116,9 +116,8 @@ function typeLabel(doc, schema, ref) {
 
 function childrenOf(doc, schema, seen) {
   const child = (name, one, more) => read(doc, one, seen, { name, ...more });
-  const nodes = Object.entries(schema.properties ?? {}).map(([name, one]) =>
-    child(name, one, { needed: schema.required?.includes(name) }),
-  );
+  const named = ([name, one]) => child(name, one, { needed: schema.required?.includes(name) === true });
+  const nodes = Object.entries(schema.properties ?? {}).map(named).sort((one, other) => other.needed - one.needed);
   for (const [pattern, one] of Object.entries(schema.patternProperties ?? {})) nodes.push(child(`/${pattern}/`, one));
   const rest = schema.additionalProperties;
   if (typeof rest === "object" && rest !== null) nodes.push(child("any name", rest, { kind: "option" }));

@@ -12,7 +12,7 @@ use everturn_core::{KeyId, TenantId, Timestamp};
 use everturn_engine::{Account, Whose};
 
 use super::{
-    KeyInfo, Quotas,
+    KeyInfo, KeyStatus, Quotas,
     book::Kept,
     limits::Pace,
     secret::{Digest, MAX_SECRET},
@@ -36,14 +36,18 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Whether it opens at this time.
+    fn check(&self, now: Timestamp) -> Result<(), AuthError> {
+        match self.info.status(now) {
+            KeyStatus::Live => Ok(()),
+            KeyStatus::Expired => Err(AuthError::Expired),
+            KeyStatus::Revoked => Err(AuthError::Revoked),
+        }
+    }
+
     /// Lets the caller in, once for every request.
     fn open(&self, now: Timestamp) -> Result<Caller, AuthError> {
-        if self.info.revoked_at.is_some() {
-            return Err(AuthError::Revoked);
-        }
-        if self.info.expires_at.is_some_and(|end| end <= now) {
-            return Err(AuthError::Expired);
-        }
+        self.check(now)?;
         self.used.fetch_max(now.millis(), Ordering::Relaxed);
         // The key's first: a key that is beyond its own takes nothing of what the tenant may.
         take(Whose::Key, self.pace.as_ref())?;
@@ -87,6 +91,12 @@ struct Table {
 struct Open {
     account: Arc<Account>,
     pace: Option<Arc<Pace>>,
+}
+
+/// How somebody is let in.
+enum Found {
+    Open(Open),
+    Key(Arc<Held>),
 }
 
 impl Table {
@@ -184,27 +194,39 @@ impl Ring {
         }
     }
 
-    /// Finds out who shows this. `here` tells whether the caller calls this machine by its own name.
+    /// Finds out who shows this, and counts the request. `here` tells whether the caller calls this machine by its own
+    /// name.
     pub(super) fn caller(&self, secret: Option<&[u8]>, here: impl FnOnce() -> bool) -> Result<Caller, AuthError> {
+        match self.find(secret)? {
+            Found::Key(held) => held.open(Timestamp::now()),
+            Found::Open(_) if !here() => Err(AuthError::Host),
+            Found::Open(Open { account, pace }) => {
+                take(Whose::Tenant, pace.as_deref())?;
+                Ok(Caller { tenant: TenantId::local(), account, allowed: Some(Scope::Admin) })
+            }
+        }
+    }
+
+    /// Whether whoever shows this would be let in. Counts nothing.
+    pub(super) fn knows(&self, secret: Option<&[u8]>, here: impl FnOnce() -> bool) -> bool {
+        match self.find(secret) {
+            Ok(Found::Key(held)) => held.check(Timestamp::now()).is_ok(),
+            Ok(Found::Open(_)) => here(),
+            Err(_) => false,
+        }
+    }
+
+    fn find(&self, secret: Option<&[u8]>) -> Result<Found, AuthError> {
         // Taken before the lock, and of anything that is shown, so that the time tells nothing of what there is.
         let secret = secret.map(|secret| (secret.len() <= MAX_SECRET, Digest::of(secret)));
-        let held = {
-            let table = self.read();
-            if let Some(open) = &table.open {
-                let Open { account, pace } = open.clone();
-                drop(table);
-                if !here() {
-                    return Err(AuthError::Host);
-                }
-                take(Whose::Tenant, pace.as_deref())?;
-                return Ok(Caller { tenant: TenantId::local(), account, allowed: Some(Scope::Admin) });
-            }
-            let (fits, digest) = secret.ok_or(AuthError::Missing)?;
-            // Where the table looks depends on the digest alone, which nobody can choose who does not know the secret.
-            let found = table.by_digest.get(&digest).filter(|held| fits && held.digest.is(&digest));
-            Arc::clone(found.ok_or(AuthError::Invalid)?)
-        };
-        held.open(Timestamp::now())
+        let table = self.read();
+        if let Some(open) = &table.open {
+            return Ok(Found::Open(open.clone()));
+        }
+        let (fits, digest) = secret.ok_or(AuthError::Missing)?;
+        // Where the table looks depends on the digest alone, which nobody can choose who does not know the secret.
+        let found = table.by_digest.get(&digest).filter(|held| fits && held.digest.is(&digest));
+        Ok(Found::Key(Arc::clone(found.ok_or(AuthError::Invalid)?)))
     }
 
     /// One key.

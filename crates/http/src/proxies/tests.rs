@@ -126,7 +126,7 @@ fn of_two_kinds_what_they_agree_on() {
 fn a_proxy_opens_nothing() {
     let here = ("host", "127.0.0.1:8080");
     let check = |lines: &[(&str, &str)], expected| {
-        assert_eq!(admit(ProxyHeaders::Either, "127.0.0.1", lines).1, expected, "{lines:?}")
+        assert_eq!(admit(ProxyHeaders::Either, "127.0.0.1", lines).1, expected, "{lines:?}");
     };
     // What the web sends through it is not of this machine.
     check(&[here, ("x-forwarded-for", "1.2.3.4")], "forwarded.invalid");

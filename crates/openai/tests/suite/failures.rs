@@ -17,6 +17,7 @@ async fn failures_have_a_status() {
         let answer = server.chat(json!({ "messages": [user("hi")] })).await;
         assert_eq!(answer.refusal(status).0, code);
         assert_eq!(answer.header("x-should-retry"), "false", "the server has tried again by itself");
+        assert_eq!(!answer.header("retry-after").is_empty(), [429, 503].contains(&status));
         assert!(!answer.header("x-session-id").is_empty() && !answer.header("x-message-id").is_empty());
     }
 }

@@ -1,12 +1,12 @@
 //! An application that takes the protocol at its word: it checks the shape of all that it gets and the order of events, keeps
 //! the conversation by itself, as the public client does, and compares it with what the server has.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use serde_json::{Value, json};
 
 use super::shape;
-use crate::suite::harness::{Answer, Client, shared};
+use crate::suite::harness::{Answer, Client, Shared, shared};
 
 /// Where version 3 is.
 pub(super) const BASE: &str = "/aap/v3";
@@ -16,6 +16,8 @@ pub(super) const MODES: [&str; 3] = ["delta", "message", "none"];
 
 /// An application with one session.
 pub(super) struct Application {
+    /// Keeps the server running that all share.
+    _shared: Option<Arc<Shared>>,
     client: Client,
     pub(super) session: String,
     /// What it knows of the conversation.
@@ -55,7 +57,9 @@ impl Application {
     /// Connects as Acme and makes a session.
     #[track_caller]
     pub(super) fn start(new: &Value) -> Self {
-        Self::start_at(shared().client("acme"), new)
+        let shared = shared();
+        let started = Self::start_at(shared.client("acme"), new);
+        Self { _shared: Some(shared), ..started }
     }
 
     /// Connects and makes a session.
@@ -67,7 +71,7 @@ impl Application {
         shape::created(&created);
         let session = created["sessionId"].as_str().unwrap().to_owned();
         let known = new["messages"].as_array().cloned().unwrap_or_default();
-        Self { client, session, known, calls: HashSet::new() }
+        Self { _shared: None, client, session, known, calls: HashSet::new() }
     }
 
     /// Goes on with the server at another address.

@@ -76,6 +76,23 @@ fn long_sessions_make_short_pages() {
 fn cursors_that_are_none() {
     check(
         &["GET /aap/v3/sessions?after=x", "GET /aap/v3/sessions?after=p", "@nobody GET /aap/v3/sessions"],
-        expect![[""]],
+        expect![[r#"
+            > GET /aap/v3/sessions?after=x
+            400
+            content-type: application/json
+            {"error":"after=\"x\" is not a cursor of this server; use `next` of the page before"}
+
+            > GET /aap/v3/sessions?after=p
+            400
+            content-type: application/json
+            {"error":"after=\"p\" is not a cursor of this server; use `next` of the page before"}
+
+            > @nobody GET /aap/v3/sessions
+            401
+            content-type: application/json
+            www-authenticate: Bearer
+            {"error":"this server wants a key: send the header Authorization: Bearer <key>"}
+
+        "#]],
     );
 }

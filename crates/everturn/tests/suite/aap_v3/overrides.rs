@@ -82,6 +82,58 @@ fn what_cannot_be_set() {
             r#"POST /aap/v3/sessions/sess#1/turns {"agent":{"options":{"language":"Latin"}},"messages":[{"role":"user","content":"stream 1"}]}"#,
             "GET /aap/v3/sessions/sess#1/history?type=full",
         ],
-        expect![[""]],
+        expect![[r#"
+            > POST /aap/v3/sessions {"agent":{"name":"demo","tools":[{"name":"clock"}]},"tools":[{"name":"clock","description":"","parameters":{}}]}
+            400
+            content-type: application/json
+            {"error":"there are two tools named \"clock\"; tool names must be unique across application and server tools"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"demo","options":{"language":"Latin"}}}
+            400
+            content-type: application/json
+            {"error":"option \"language\" cannot be \"Latin\"; choose one of: English, Japanese"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"demo","options":{"mood":"good"}}}
+            400
+            content-type: application/json
+            {"error":"agent \"demo\" has no option \"mood\"; it has: language, nickname, token"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"demo","tools":[{"name":"rm_rf"}]}}
+            400
+            content-type: application/json
+            {"error":"agent \"demo\" has no tool \"rm_rf\"; it has: clock, calculator"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"plain"},"tools":[$tide]}
+            400
+            content-type: application/json
+            {"error":"agent \"plain\" takes no application tools (it does not declare capabilities.application.tools)"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"demo"},"tools":[$weather]}
+            400
+            content-type: application/json
+            {"error":"the body is not valid at tools[0]: missing field `parameters` at line 1 column 190"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"demo"},"tools":[$tide]}
+            201
+            content-type: application/json
+            x-session-id: sess#1
+            {"sessionId":"sess#1"}
+
+            > POST /aap/v3/sessions/sess#1/turns {"agent":{"name":"scripted"},"messages":[{"role":"user","content":"stream 1"}]}
+            400
+            content-type: application/json
+            {"error":"the agent of a session cannot be changed (it is \"demo\", not \"scripted\")"}
+
+            > POST /aap/v3/sessions/sess#1/turns {"agent":{"options":{"language":"Latin"}},"messages":[{"role":"user","content":"stream 1"}]}
+            400
+            content-type: application/json
+            {"error":"option \"language\" cannot be \"Latin\"; choose one of: English, Japanese"}
+
+            > GET /aap/v3/sessions/sess#1/history?type=full
+            200
+            content-type: application/json
+            {"history":{"full":[]}}
+
+        "#]],
     );
 }

@@ -29,7 +29,14 @@ fn a_seed_is_kept_as_it_is_and_given_to_the_model() {
     assert_eq!(json!(application.history("full")), seed, "before anything runs");
     assert_eq!(json!(application.history("compacted")), seed);
     assert_eq!(application.say("delta", "Sure? play v3-seed").text(), "Yes.");
-    expect![[""]].assert_eq(&lines(&asked("v3-seed")[0]));
+    expect![[r#"
+        {"content":"Answer friend in English.\n\nBe brief.","role":"system"}
+        {"content":"What is 6*7?","role":"user"}
+        {"content":"I calculate.","role":"assistant","tool_calls":[{"function":{"arguments":"{\"expression\":\"6*7\"}","name":"calculator"},"id":"call_001","type":"function"}]}
+        {"content":"42","role":"tool","tool_call_id":"call_001"}
+        {"content":"42.","role":"assistant"}
+        {"content":"Sure? play v3-seed","role":"user"}
+    "#]].assert_eq(&lines(&asked("v3-seed")[0]));
 }
 
 #[test]
@@ -44,9 +51,62 @@ fn dangling_calls_are_closed_before_the_model_sees_them() {
             r#"POST /aap/v3/sessions/sess#1/turns {"messages":[{"role":"user","content":"play v3-dangling"}]}"#,
             "GET /aap/v3/sessions/sess#1/history?type=full",
         ],
-        expect![[""]],
+        expect![[r#"
+            > POST /aap/v3/sessions {"agent":{"name":"scripted"},"tools":[$tide],"messages":[{"role":"user","content":"Tides?"},{"role":"assistant","content":[{"type":"tool_use","toolCallId":"c1","name":"get_tide","input":{"port":"Oslo"}},{"type":"tool_use","toolCallId":"c2","name":"get_tide","input":{"port":"Brest"}}]},{"role":"tool","toolCallId":"c2","content":"low"},{"role":"tool","toolCallId":"c9","content":"stray"}]}
+            201
+            content-type: application/json
+            x-session-id: sess#1
+            {"sessionId":"sess#1"}
+
+            > POST /aap/v3/sessions/sess#1/turns {"messages":[{"role":"tool","toolCallId":"c1","content":"high"}]}
+            400
+            content-type: application/json
+            {"error":"no tool call c1 waits for an answer in this session"}
+
+            > POST /aap/v3/sessions/sess#1/turns {"messages":[{"role":"tool","toolCallId":"c2","content":"high"}]}
+            409
+            content-type: application/json
+            {"error":"tool call c2 was answered before; an answer counts once"}
+
+            > POST /aap/v3/sessions/sess#1/turns {"messages":[{"role":"user","content":"play v3-dangling"}]}
+            200
+            content-type: application/json
+            x-session-id: sess#1
+            x-message-id: turn#1
+            {"messages":[{"content":"Yes.","role":"assistant"}],"stopReason":"end_turn"}
+
+            > GET /aap/v3/sessions/sess#1/history?type=full
+            200
+            content-type: application/json
+            {
+              "history": {
+                "full": [
+                  {"content":"Tides?","role":"user"},
+                  {
+                    "content": [
+                      {"input":{"port":"Oslo"},"name":"get_tide","toolCallId":"c1","type":"tool_use"},
+                      {"input":{"port":"Brest"},"name":"get_tide","toolCallId":"c2","type":"tool_use"}
+                    ],
+                    "role": "assistant"
+                  },
+                  {"content":"low","role":"tool","toolCallId":"c2"},
+                  {"content":"stray","role":"tool","toolCallId":"c9"},
+                  {"content":"play v3-dangling","role":"user"},
+                  {"content":"Yes.","role":"assistant"}
+                ]
+              }
+            }
+
+        "#]],
     );
-    expect![[""]].assert_eq(&lines(&asked("v3-dangling")[0]));
+    expect![[r#"
+        {"content":"Answer friend in English.","role":"system"}
+        {"content":"Tides?","role":"user"}
+        {"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{\"port\":\"Oslo\"}","name":"get_tide"},"id":"c1","type":"function"},{"function":{"arguments":"{\"port\":\"Brest\"}","name":"get_tide"},"id":"c2","type":"function"}]}
+        {"content":"Tool call interrupted: it gave no result","role":"tool","tool_call_id":"c1"}
+        {"content":"low","role":"tool","tool_call_id":"c2"}
+        {"content":"play v3-dangling","role":"user"}
+    "#]].assert_eq(&lines(&asked("v3-dangling")[0]));
 }
 
 #[test]
@@ -60,9 +120,43 @@ fn a_seed_may_end_with_the_user_or_be_nothing() {
             r#"POST /aap/v3/sessions {"agent":{"name":"demo"},"messages":null,"tools":null}"#,
             "GET /aap/v3/sessions/sess#3/history?type=full",
         ],
-        expect![[""]],
+        expect![[r#"
+            > POST /aap/v3/sessions {"agent":{"name":"scripted"},"messages":[{"role":"user","content":"I like tea."}]}
+            201
+            content-type: application/json
+            x-session-id: sess#1
+            {"sessionId":"sess#1"}
+
+            > POST /aap/v3/sessions/sess#1/turns {"messages":[{"role":"user","content":"What do I like? play v3-seed-user"}]}
+            200
+            content-type: application/json
+            x-session-id: sess#1
+            x-message-id: turn#1
+            {"messages":[{"content":"Tea.","role":"assistant"}],"stopReason":"end_turn"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"demo"},"messages":[]}
+            201
+            content-type: application/json
+            x-session-id: sess#2
+            {"sessionId":"sess#2"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"demo"},"messages":null,"tools":null}
+            201
+            content-type: application/json
+            x-session-id: sess#3
+            {"sessionId":"sess#3"}
+
+            > GET /aap/v3/sessions/sess#3/history?type=full
+            200
+            content-type: application/json
+            {"history":{"full":[]}}
+
+        "#]],
     );
-    expect![[""]].assert_eq(&lines(&asked("v3-seed-user")[0]));
+    expect![[r#"
+        {"content":"Answer friend in English.","role":"system"}
+        {"content":"I like tea.\n\nWhat do I like? play v3-seed-user","role":"user"}
+    "#]].assert_eq(&lines(&asked("v3-seed-user")[0]));
 }
 
 #[test]
@@ -75,6 +169,32 @@ fn seeds_that_are_refused() {
             r#"POST /aap/v3/sessions {"agent":{"name":"demo"},"messages":{"role":"user","content":"hi"}}"#,
             r#"POST /aap/v3/sessions {"agent":{"name":"plain"},"messages":[{"role":"user","content":[{"type":"image","url":"https://example.com/a.png"}]}]}"#,
         ],
-        expect![[""]],
+        expect![[r#"
+            > POST /aap/v3/sessions {"agent":{"name":"demo"},"messages":[{"role":"tool_permission","toolCallId":"c1","granted":true}]}
+            400
+            content-type: application/json
+            {"error":"messages[0]: a tool_permission cannot be part of a new session's history"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"demo"},"messages":[{"role":"boss","content":"hi"}]}
+            400
+            content-type: application/json
+            {"error":"messages[0]: role \"boss\" is not known; use system, user, assistant or tool"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"demo"},"messages":[{"role":"user"}]}
+            400
+            content-type: application/json
+            {"error":"messages[0]: content is missing"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"demo"},"messages":{"role":"user","content":"hi"}}
+            400
+            content-type: application/json
+            {"error":"the body is not valid at messages: invalid type: map, expected a sequence at line 1 column 36"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"plain"},"messages":[{"role":"user","content":[{"type":"image","url":"https://example.com/a.png"}]}]}
+            400
+            content-type: application/json
+            {"error":"messages[0]: agent \"plain\" takes no https images"}
+
+        "#]],
     );
 }

@@ -43,6 +43,56 @@ fn without_a_key_or_with_one_that_may_only_read() {
             r#"@acme-reader POST /aap/v3/sessions/sess#1/turns {"messages":[{"role":"user","content":"hi"}]}"#,
             "@acme-reader DELETE /aap/v3/sessions/sess#1",
         ],
-        expect![[""]],
+        expect![[r#"
+            > @nobody GET /aap/v3/sessions
+            401
+            content-type: application/json
+            www-authenticate: Bearer
+            {"error":"this server wants a key: send the header Authorization: Bearer <key>"}
+
+            > @nobody POST /aap/v3/sessions {"agent":{"name":"demo"}}
+            401
+            content-type: application/json
+            www-authenticate: Bearer
+            {"error":"this server wants a key: send the header Authorization: Bearer <key>"}
+
+            > @stranger GET /aap/v3/sessions/x/history?type=full
+            401
+            content-type: application/json
+            www-authenticate: Bearer
+            {"error":"the key is not valid on this server"}
+
+            > POST /aap/v3/sessions {"agent":{"name":"demo"}}
+            201
+            content-type: application/json
+            x-session-id: sess#1
+            {"sessionId":"sess#1"}
+
+            > @acme-reader GET /aap/v3/sessions/sess#1
+            200
+            content-type: application/json
+            {"agent":{"name":"demo","tools":[]},"sessionId":"sess#1"}
+
+            > @acme-reader GET /aap/v3/sessions/sess#1/history?type=full
+            200
+            content-type: application/json
+            {"history":{"full":[]}}
+
+            > @acme-reader POST /aap/v3/sessions {"agent":{"name":"demo"}}
+            403
+            content-type: application/json
+            {"error":"the key does not allow this; it needs the scope chat"}
+
+            > @acme-reader POST /aap/v3/sessions/sess#1/turns {"messages":[{"role":"user","content":"hi"}]}
+            403
+            content-type: application/json
+            {"error":"the key does not allow this; it needs the scope chat"}
+
+            > @acme-reader DELETE /aap/v3/sessions/sess#1
+            403
+            content-type: application/json
+            {"error":"the key does not allow this; it needs the scope chat"}
+
+        "#]],
     );
 }

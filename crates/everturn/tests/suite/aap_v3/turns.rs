@@ -16,7 +16,68 @@ fn on_the_wire() {
             r#"POST /aap/v3/sessions/sess#1/turns {"stream":"message","messages":[{"role":"user","content":"once more"}]}"#,
             r#"POST /aap/v3/sessions/sess#1/turns {"stream":null,"messages":[{"role":"user","content":"and again"}]}"#,
         ],
-        expect![[""]],
+        expect![[r#"
+            > POST /aap/v3/sessions {"agent":{"name":"scripted"}}
+            201
+            content-type: application/json
+            x-session-id: sess#1
+            {"sessionId":"sess#1"}
+
+            > POST /aap/v3/sessions/sess#1/turns {"stream":"delta","messages":[{"role":"user","content":"play v3-wire"}]}
+            200
+            content-type: text/event-stream
+            x-session-id: sess#1
+            x-message-id: turn#1
+
+            event: turn_start
+            id: 1
+            data: {}
+
+            event: thinking_delta
+            id: 3
+            data: {"delta":"Hm."}
+
+            event: text_delta
+            id: 4
+            data: {"delta":"One."}
+
+            event: turn_stop
+            id: 6
+            data: {"stopReason":"end_turn"}
+
+            > POST /aap/v3/sessions/sess#1/turns {"stream":"message","messages":[{"role":"user","content":"once more"}]}
+            200
+            content-type: text/event-stream
+            x-session-id: sess#1
+            x-message-id: turn#2
+
+            event: turn_start
+            id: 1
+            data: {}
+
+            event: thinking
+            id: 5.1
+            data: {"thinking":"Hm."}
+
+            event: text
+            id: 5.2
+            data: {"text":"Two."}
+
+            event: turn_stop
+            id: 6
+            data: {"stopReason":"end_turn"}
+
+            > POST /aap/v3/sessions/sess#1/turns {"stream":null,"messages":[{"role":"user","content":"and again"}]}
+            200
+            content-type: application/json
+            x-session-id: sess#1
+            x-message-id: turn#3
+            {
+              "messages": [{"content":[{"thinking":"Hm.","type":"thinking"},{"text":"Three.","type":"text"}],"role":"assistant"}],
+              "stopReason": "end_turn"
+            }
+
+        "#]],
     );
 }
 

@@ -182,6 +182,16 @@ impl Streaming {
         self.response.headers().get(name).map_or("", |value| value.to_str().unwrap())
     }
 
+    /// The answer, once all of it is there.
+    #[track_caller]
+    pub(crate) fn into_answer(self) -> Answer {
+        let (parts, body) = self.response.into_parts();
+        let rest = block_on(body.collect()).expect("the answer breaks off").to_bytes();
+        let bytes = Bytes::from([self.pending.as_bytes(), &rest].concat());
+        let body = String::from_utf8_lossy(&bytes).into_owned();
+        Answer { status: parts.status.as_u16(), headers: parts.headers, body, bytes }
+    }
+
     /// The next frame, without its blank line.
     #[track_caller]
     pub(crate) fn next(&mut self) -> Result<String, Ended> {
@@ -202,6 +212,19 @@ impl Streaming {
                     }
                 }
             }
+        })
+    }
+
+    /// All bytes that are left, as text.
+    #[track_caller]
+    pub(crate) fn whole(&mut self) -> String {
+        block_on(async {
+            let mut all = std::mem::take(&mut self.pending);
+            while let Some(frame) = self.response.body_mut().frame().await {
+                let data = frame.expect("the answer breaks off").into_data().unwrap_or_default();
+                all.push_str(&String::from_utf8_lossy(&data));
+            }
+            all
         })
     }
 

@@ -15,7 +15,7 @@ use std::{
 pub(crate) use client::{Answer, Client, Ended, Streaming};
 pub(crate) use model::{Gate, Reply, asked, go_on, script};
 pub(crate) use server::{Home, Server};
-pub(crate) use shared::{PROVIDER_KEY, key, shared, shared_config};
+pub(crate) use shared::{PROVIDER_KEY, Shared, key, shared, shared_config};
 pub(crate) use transcript::{Talk, check};
 
 /// How long anything may take before a test gives up. Nothing that works comes near it.

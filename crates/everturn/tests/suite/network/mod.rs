@@ -10,7 +10,7 @@ use std::{
     process::{Child, ChildStdout, Command, Output, Stdio},
 };
 
-use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 use super::harness::{Home, Server, eventually, key, shared_config};
 
@@ -20,7 +20,8 @@ struct Authority(CertifiedIssuer<'static, KeyPair>);
 impl Authority {
     fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "An authority of a test");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 

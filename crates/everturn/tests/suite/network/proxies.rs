@@ -26,24 +26,27 @@ fn client(home: &Home, server: &Server, id: &str, headers: &[(&str, &str)]) -> S
 #[test]
 fn who_is_not_a_proxy_is_not_believed() {
     let (home, server) = start(&format!("{}[proxy]\ntrusted = ['10.0.0.0/8']\n", closed()));
-    assert_eq!(client(&home, &server, "a", &[("forwarded", "for=1.2.3.4")]), "127.0.0.1");
-    assert_eq!(client(&home, &server, "b", &[("x-forwarded-for", "1.2.3.4")]), "127.0.0.1");
+    assert_eq!(client(&home, &server, "request-a", &[("forwarded", "for=1.2.3.4")]), "127.0.0.1");
+    assert_eq!(client(&home, &server, "request-b", &[("x-forwarded-for", "1.2.3.4")]), "127.0.0.1");
 }
 
 #[test]
 fn a_trusted_proxy_tells_who_its_client_is() {
     let (home, server) = start(&format!("{}{LOCAL}", closed()));
-    assert_eq!(client(&home, &server, "a", &[]), "127.0.0.1");
-    assert_eq!(client(&home, &server, "b", &[("forwarded", "for=\"[2001:db8::1]:99\";proto=https")]), "2001:db8::1");
-    assert_eq!(client(&home, &server, "c", &[("x-forwarded-for", "6.6.6.6, 1.2.3.4")]), "1.2.3.4");
-    assert_eq!(client(&home, &server, "d", &[("x-forwarded-for", "rubbish")]), "127.0.0.1");
+    assert_eq!(client(&home, &server, "request-a", &[]), "127.0.0.1");
+    assert_eq!(
+        client(&home, &server, "request-b", &[("forwarded", "for=\"[2001:db8::1]:99\";proto=https")]),
+        "2001:db8::1"
+    );
+    assert_eq!(client(&home, &server, "request-c", &[("x-forwarded-for", "6.6.6.6, 1.2.3.4")]), "1.2.3.4");
+    assert_eq!(client(&home, &server, "request-d", &[("x-forwarded-for", "rubbish")]), "127.0.0.1");
 }
 
 #[test]
 fn one_kind_of_headers_can_be_chosen() {
     let (home, server) = start(&format!("{}{LOCAL}headers = 'x-forwarded'\n", closed()));
     let both = [("forwarded", "for=6.6.6.6"), ("x-forwarded-for", "1.2.3.4")];
-    assert_eq!(client(&home, &server, "a", &both), "1.2.3.4");
+    assert_eq!(client(&home, &server, "request-a", &both), "1.2.3.4");
 }
 
 /// A server without keys is for this machine, also behind a proxy on it.

@@ -34,7 +34,9 @@ fn a_renewed_certificate_is_used_and_a_broken_one_is_not() {
     hang_up(&server);
     logged(&home, "the certificate was renewed");
     assert!(working());
-    assert_eq!(fails(&home, &["--cacert", "old.pem", &url]).status.code(), Some(60));
+    // Another authority of the same name: its signature is wrong, or nobody knows it.
+    let code = fails(&home, &["--cacert", "old.pem", &url]).status.code();
+    assert!(matches!(code, Some(35 | 60)), "{code:?}");
     assert!(!home.log().contains("PRIVATE KEY"), "{}", home.log());
 }
 

@@ -29,7 +29,7 @@ fn a_stream_flows_frame_by_frame() {
     let url = format!("https://localhost:{}/session", server.address.port());
     for version in ["--http2", "--http1.1"] {
         let gate = Gate::default();
-        let name = format!("tls-stream{version}");
+        let name = format!("tls-stream-{}", version.trim_start_matches('-').replace('.', "-"));
         script(&name, [Reply::new().text("Nearly").hold(&gate).text(" done.").stops()]);
         let body = format!(
             r#"{{"agent":{{"name":"scripted"}},"stream":"delta","messages":[{{"role":"user","content":"play {name}"}}]}}"#

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::sdk::{Sdk, World, user};
-use crate::suite::harness::{Gate, Reply, asked, eventually, script};
+use crate::suite::harness::{Gate, Reply, asked, script};
 
 #[test]
 fn python_raises() {
@@ -89,7 +89,12 @@ fn turns(world: &World, sdk: &mut Sdk) {
     streamed["stream"] = json!(true);
     let told = sdk.create(world, "acme", streamed);
     assert_eq!((&told["error"], &told["code"]), (&json!("APIError"), &json!("LLM_PROVIDER_ERROR")), "{told}");
+    // They are kept, as all turns are.
     let sessions = world.client("acme").send("GET", "/api/v1/sessions", "").json();
-    let failed = sessions["sessions"].as_array().unwrap().iter().filter(|session| session["status"] == "failed");
-    eventually("the failed turns are kept", || (failed.clone().count() == 2).then_some(()));
+    let status = |session: &Value| {
+        let path = format!("/api/v1/sessions/{}/messages", session["session_id"].as_str().unwrap());
+        world.client("acme").send("GET", &path, "").json()["messages"][0]["status"].clone()
+    };
+    let statuses: Vec<_> = sessions["sessions"].as_array().unwrap().iter().map(status).collect();
+    assert_eq!(statuses.iter().filter(|status| *status == "failed").count(), 3, "{statuses:?}");
 }

@@ -37,7 +37,7 @@ fn turns_that_end_otherwise_and_turns_that_wait() {
     assert_eq!(json["data"]["outcome"], "failed");
     assert!(json["data"]["code"].is_string(), "{json}");
 
-    let form = json!({ "kind": "clarify", "prompt": "Where?", "schema": {
+    let form = json!({ "kind": "clarify", "title": "Where?", "schema": {
         "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"],
     } });
     script("hook-form", [Reply::calls(&[("request_form", form)]), Reply::says(&["Thanks."])]);
@@ -85,7 +85,7 @@ fn in_order_within_a_session() {
     let world = World::start(&config(&["acme"], &local("acme", &receiver, "")));
     let first = world.turn("acme", "stream 1");
     let next =
-        || world.spawn("acme", json!({ "session_id": first.session, "message": "stream 1", "on_busy": "queue" }));
+        || world.spawn("acme", json!({ "session_id": first.session, "message": "stream 1", "on_busy": "enqueue" }));
     let turns = [first.clone(), next(), next()];
     let deliveries = receiver.wait(6);
     let seen: Vec<_> = deliveries.iter().map(about).collect();

@@ -104,7 +104,8 @@ fn too_old_a_message_is_given_up_once_and_told_once() {
     receiver.react(|_| Reaction::status(500));
     let mut world = World::start(&config(&["acme"], &local("acme", &receiver, "retry_for = '1s'")));
     let first = world.turn("acme", "stream 1");
-    let second = world.spawn("acme", json!({ "session_id": first.session, "message": "stream 1", "on_busy": "queue" }));
+    let second =
+        world.spawn("acme", json!({ "session_id": first.session, "message": "stream 1", "on_busy": "enqueue" }));
     eventually("both are given up", || (world.count("given_up_total") == 2).then_some(()));
     let log = world.home.log();
     let warnings = log.lines().filter(|line| line.contains("WARN") && line.contains("was given up"));
