@@ -1,7 +1,8 @@
 //! Pages of sessions, behind the doors of every version.
 
 use axum::extract::{Query, rejection::QueryRejection};
-use everturn_core::SessionConfig;
+use everturn_core::{OptionValue, SessionConfig};
+use everturn_engine::REDACTED;
 use everturn_http::Caller;
 use everturn_store::SessionRow;
 use serde::Deserialize;
@@ -47,7 +48,10 @@ impl Page {
 /// How much of a session's settings is shown, more or less.
 fn weight(config: &SessionConfig) -> usize {
     let tools = config.client_tools.iter().map(|tool| tool.description.len() + tool.input_schema.as_str().len());
-    let options = config.options.keys().map(String::len);
+    let options = config.options.iter().map(|(name, value)| match value {
+        OptionValue::Plain(value) => name.len() + value.len(),
+        OptionValue::Sealed(_) => name.len() + REDACTED.len(),
+    });
     tools.chain(options).sum()
 }
 

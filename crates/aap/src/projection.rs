@@ -1,4 +1,5 @@
-//! The protocol's view of the log: one projection for each streaming mode.
+//! The protocol's view of the log: one projection for each streaming mode, in all versions. Only a turn that opened its
+//! session names it, which is what version 1 does; in version 3 a session is there before its first turn.
 
 use everturn_core::{Answer, Block, CallId, CorruptSegment, Event, Json, Kind, RawEvent, StepFinished, ToolUse};
 use everturn_engine::{Flow, Frames, Projection, TurnView, write_json};

@@ -101,6 +101,9 @@ pub fn next(state: &TurnState, max_steps: u32) -> Next {
     Next::Step
 }
 
+/// What the model is told when an application has a form allowed, as if it were a tool, and cannot show it.
+const CANNOT_ASK: &str = "The user allowed the question, but the application cannot show forms: ask it in your answer";
+
 fn resolution(state: &CallState, cut_short: bool) -> Option<Resolution> {
     let call_id = state.call.id.clone();
     if cut_short {
@@ -112,7 +115,7 @@ fn resolution(state: &CallState, cut_short: bool) -> Option<Resolution> {
     let permitted = match (&state.route, state.granted) {
         (CallRoute::Inline, _) => false,
         (CallRoute::Permission, Some(true)) => true,
-        (CallRoute::Permission, Some(false)) => {
+        (CallRoute::Permission | CallRoute::Form, Some(false)) => {
             let text = match &state.denial {
                 Some(reason) => format!("Tool call denied: {reason}"),
                 None => "Tool call denied".to_owned(),
@@ -122,7 +125,10 @@ fn resolution(state: &CallState, cut_short: bool) -> Option<Resolution> {
         (CallRoute::Refused { reason }, _) => {
             return Some(Resolution::Tell { call_id, text: reason.clone() });
         }
-        (CallRoute::Permission, None) | (CallRoute::Client | CallRoute::Form, _) => return None,
+        (CallRoute::Form, Some(true)) => {
+            return Some(Resolution::Tell { call_id, text: CANNOT_ASK.to_owned() });
+        }
+        (CallRoute::Permission | CallRoute::Form, None) | (CallRoute::Client, _) => return None,
     };
     Some(match &state.intent {
         None => Resolution::Run { call_id, repeat: None, permitted },

@@ -170,6 +170,8 @@ fn admit_answers(
         match (answer, call.waiting_for) {
             (Answer::Result { .. }, WaitingFor::Result)
             | (Answer::Result { .. } | Answer::Form { .. }, WaitingFor::Form)
+            // Applications that cannot show forms have them allowed or denied as any tool of the server's.
+            | (Answer::Permission { .. }, WaitingFor::Form)
             // The form of an approval is answered as any other; its answer becomes a permission.
             | (Answer::Permission { .. } | Answer::Form { .. }, WaitingFor::Permission)
             | (Answer::Expired { .. }, WaitingFor::Permission | WaitingFor::Form)

@@ -286,6 +286,8 @@ pub(crate) fn closed(state: &TurnState, answers: &[Answer]) -> Vec<Write> {
         let form = call.form.as_ref()?;
         let (state, outcome) = match answer {
             Answer::Form { value, .. } => (FormState::Answered, Some(value.clone())),
+            // Nobody has answered what it asks.
+            Answer::Permission { .. } if call.route == CallRoute::Form => (FormState::Cancelled, None),
             Answer::Permission { granted, reason, .. } => {
                 // As the form's schema has it: a reason is a text, or not there.
                 let mut outcome = serde_json::json!({ "approved": granted });

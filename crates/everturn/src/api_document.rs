@@ -1,6 +1,6 @@
 //! The API document: what all dialects say of their doors, in one, at `/openapi.json`.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     Router,
@@ -10,7 +10,7 @@ use axum::{
 };
 use everturn_http::document::{self, BEARER_KEY, SECRET_KEY, STREAM_TOKEN};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -82,7 +82,30 @@ fn whole(mut document: Value) -> Value {
             "description": "A token that opens the stream of one message, for readers that cannot send a key",
         },
     });
+    share_refusals(&mut document);
     document
+}
+
+/// Answers that say no are the same for many operations: they stand in the document once.
+fn share_refusals(document: &mut Value) {
+    let mut known: BTreeMap<String, Vec<&mut Value>> = BTreeMap::new();
+    let items = document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.values_mut());
+    let operations = items.filter_map(Value::as_object_mut).flat_map(|item| item.values_mut());
+    let responses = operations.filter_map(|operation| operation.get_mut("responses")?.as_object_mut());
+    for (status, response) in responses.flatten().filter(|(status, _)| status.starts_with(['4', '5'])) {
+        known.entry(format!("{status} {response}")).or_default().push(response);
+    }
+    let mut shared = Map::new();
+    for (text, same) in known.into_iter().filter(|(_, same)| same.len() > 1) {
+        let status = text.split(' ').next().unwrap_or_default();
+        let taken = shared.keys().filter(|name: &&String| name.starts_with(status)).count();
+        let name = format!("{status}-{}", taken + 1);
+        for place in same {
+            let response = std::mem::replace(place, json!({ "$ref": format!("#/components/responses/{name}") }));
+            shared.insert(name.clone(), response);
+        }
+    }
+    document["components"]["responses"] = shared.into();
 }
 
 /// The document as it is sent.

@@ -149,7 +149,7 @@ fn app(
     let document_bytes = config.limits.document_bytes;
     let native = Native { engine: engine.clone(), keys: Arc::clone(keys), limits, document_bytes };
     let patience = OPENAI_PATIENCE;
-    let openai = OpenAi { engine: engine.clone(), keys: Arc::clone(&keys), limits, silence, patience };
+    let openai = OpenAi { engine: engine.clone(), keys: Arc::clone(keys), limits, silence, patience };
     let (ping, snapshot) = (config.goose.ping, config.goose.snapshot);
     let goose = Goose { engine: engine.clone(), keys: Arc::clone(keys), limits, ping, snapshot, recipes };
     let projections = everturn_aap::projections().into_iter().chain(everturn_native::projections());

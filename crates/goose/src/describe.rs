@@ -15,7 +15,7 @@ pub(crate) use self::{
     events::{Event, ReleasedEvent, SessionEvent},
     history::HistoryMessage,
     recipe::RecipeOut,
-    speech::UserMessage,
+    speech::{ReplyRequest, SessionReplyRequest},
 };
 
 /// Types whose schemas are written by hand: name, the types that it refers to, keywords.
@@ -72,25 +72,6 @@ pub(crate) fn session() -> AnySchema {
     }))
 }
 
-/// The session that somebody speaks in; its name is free.
-pub(crate) fn named_session() -> AnySchema {
-    document::schema(json!({
-        "type": ["string", "null"], "pattern": "^[A-Za-z0-9._-]{1,128}$", "not": { "enum": ["import", "stream"] },
-        "description": "The session; one that is not there is made. Without it there is a new one, which the header \
-            X-Session-Id names",
-    }))
-}
-
-/// A name for a request.
-pub(crate) fn uuid() -> AnySchema {
-    document::schema(json!({
-        "type": "string",
-        "pattern": "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$",
-        "examples": ["0197f2ab-0000-7abc-8def-0123456789ab"],
-        "description": "The client's name for the request, a UUID; events say of which request they are",
-    }))
-}
-
 /// Values of a recipe's parameters.
 pub(crate) fn values() -> AnySchema {
     let keywords = value_map();
@@ -104,15 +85,6 @@ fn value_map() -> Value {
         "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] },
         "description": "Values of the recipe's parameters, by key",
     })
-}
-
-/// A conversation that replaces the session's.
-pub(crate) fn replacement() -> AnySchema {
-    document::schema(json!({
-        "type": ["array", "null"], "items": of("goose.HistoryMessage"), "maxItems": 10_000,
-        "description": "Replaces what was said before, for this turn and all later ones; an empty list begins anew. Needs \
-            a key with the scope admin",
-    }))
 }
 
 /// A recipe that a session is made with.
@@ -182,8 +154,8 @@ described! {
         "type": "object",
         "properties": {
             "timestamp": {
-                "type": ["integer", "null"], "minimum": i64::MIN, "maximum": i64::MAX,
-                "description": "Seconds since 1970: what was said in this second and later goes",
+                "type": ["number", "string", "null"], "format": "date-time",
+                "description": "Seconds since 1970, or a time: what was said in this second and later goes",
             },
             "message_id": {
                 "type": ["string", "null"], "description": "This message and all after it go; comes before `timestamp`",
@@ -193,7 +165,7 @@ described! {
         },
         "anyOf": [
             { "properties": { "truncate": { "const": false } } },
-            { "required": ["timestamp"], "properties": { "timestamp": { "type": "integer" } } },
+            { "required": ["timestamp"], "properties": { "timestamp": { "type": ["number", "string"] } } },
             { "required": ["message_id"], "properties": { "message_id": { "type": "string" } } },
         ],
     });

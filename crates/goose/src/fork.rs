@@ -18,12 +18,13 @@ use crate::{
     describe::{Fork, SessionParam},
     error::ApiError,
     routes::{Api, One, session_of},
+    time::{Moment, seconds},
 };
 
 #[derive(Deserialize)]
 struct ForkIn {
-    /// Seconds since 1970: what was said in this second and later goes.
-    timestamp: Option<i64>,
+    /// What was said in this second and later goes.
+    timestamp: Option<Moment>,
     /// This message and all after it go. Exact, and ours.
     message_id: Option<String>,
     #[serde(default)]
@@ -40,7 +41,7 @@ impl ForkIn {
                 let shown: String = id.chars().take(64).collect();
                 ApiError::not_found(format!("message_id: there is no message {shown:?}: {error}"))
             }),
-            (true, None, Some(seconds)) => Ok(Cut::BeforeTime(Timestamp(seconds.saturating_mul(1000)))),
+            (true, None, Some(Moment(time))) => Ok(Cut::BeforeTime(Timestamp(seconds(time).saturating_mul(1000)))),
             (true, None, None) => {
                 let message = "truncate=true requires a timestamp, or a message_id";
                 Err(ApiError::new(StatusCode::BAD_REQUEST, message))

@@ -24,7 +24,7 @@ use serde::Deserialize;
 use crate::{
     Style,
     answers::{Always, NotSaid, Posted},
-    describe::{Event, ReleasedEvent, UserMessage, named_session, replacement, values},
+    describe::{Event, ReleasedEvent, ReplyRequest},
     error::ApiError,
     projection::{DESCRIBED, RELEASED, snapshot},
     recipe::Wanted,
@@ -64,23 +64,15 @@ data: {"type":"Finish","reason":"stop","token_state":{"inputTokens":12,"outputTo
 
 "#;
 
-/// What is said, and where.
-#[derive(Deserialize, utoipa::ToSchema)]
-#[schema(as = goose::ReplyRequest)]
+/// `ChatRequest`.
+#[derive(Deserialize)]
 struct ReplyIn {
-    #[schema(value_type = UserMessage, required)]
     user_message: Option<Object<MessageIn>>,
-    #[schema(schema_with = named_session, required = false)]
     session_id: Option<String>,
-    #[schema(schema_with = replacement, required = false)]
     override_conversation: Option<Vec<Object<MessageIn>>>,
-    /// A recipe of the server, for the session, which keeps it.
     recipe_name: Option<String>,
-    /// Which version of it; the newest if it is left out.
     recipe_version: Option<String>,
-    #[schema(schema_with = values, required = false)]
     recipe_parameters: Option<BTreeMap<String, Scalar>>,
-    /// Which agent a new session has; the first of the configuration if it is left out.
     agent: Option<String>,
 }
 
@@ -109,7 +101,7 @@ pub(crate) struct Speech {
 #[utoipa::path(
     post, path = "/reply", operation_id = "goose_reply",
     params(IdempotencyKey),
-    request_body(content = ReplyIn, description = "What is said, and where", example = json!({
+    request_body(content = ReplyRequest, description = "What is said, and where", example = json!({
         "user_message": {
             "role": "user", "content": [{ "type": "text", "text": "List files in current directory" }],
         },
@@ -148,7 +140,7 @@ pub(crate) async fn described(
 #[utoipa::path(
     post, path = "/reply", operation_id = "goose_released_reply",
     params(IdempotencyKey),
-    request_body(content = ReplyIn, description = "What is said, and where", example = json!({
+    request_body(content = ReplyRequest, description = "What is said, and where", example = json!({
         "user_message": {
             "role": "user", "created": 1_772_618_400, "content": [{ "type": "text", "text": "What time is it?" }],
             "metadata": { "userVisible": true, "agentVisible": true },

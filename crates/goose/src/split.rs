@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     answers::{Always, NoSession, NotOpened, NotSaid, Posted},
-    describe::{SessionEvent, SessionParam, UserMessage, replacement, uuid},
+    describe::{SessionEvent, SessionParam, SessionReplyRequest},
     error::ApiError,
     projection::{self, SESSION},
     recipe::Wanted,
@@ -23,19 +23,13 @@ use crate::{
     wire::{MessageIn, user_message},
 };
 
-/// What is said, under which name.
-#[derive(Deserialize, utoipa::ToSchema)]
-#[schema(as = goose::SessionReplyRequest)]
+/// `SessionReplyRequest`.
+#[derive(Deserialize)]
 struct SessionReplyIn {
-    #[schema(schema_with = uuid, required)]
     request_id: Option<String>,
-    #[schema(value_type = UserMessage, required)]
     user_message: Option<Object<MessageIn>>,
-    #[schema(schema_with = replacement, required = false)]
     override_conversation: Option<Vec<Object<MessageIn>>>,
-    /// A recipe of the server, for the session, which keeps it.
     recipe_name: Option<String>,
-    /// Which version of it; the newest if it is left out.
     recipe_version: Option<String>,
 }
 
@@ -63,7 +57,7 @@ type Stream = Events<SessionEvent>;
 #[utoipa::path(
     post, path = "/sessions/{session}/reply", operation_id = "goose_released_session_reply",
     params(("session" = inline(SessionParam), Path, description = "The session")),
-    request_body(content = SessionReplyIn, description = "What is said", example = json!({
+    request_body(content = SessionReplyRequest, description = "What is said", example = json!({
         "request_id": "0197f2ab-0000-7abc-8def-0123456789ab",
         "user_message": {
             "role": "user", "created": 1_772_618_400, "content": [{ "type": "text", "text": "What time is it?" }],

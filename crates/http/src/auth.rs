@@ -136,7 +136,7 @@ pub(crate) fn in_header<'h>(headers: &'h HeaderMap, place: &HeaderName) -> Optio
 /// Whether the request calls this machine by one of its own names. A page on the web can have its own name resolve to
 /// this machine; the browser then sends that name.
 pub(crate) fn names_this_machine(headers: &HeaderMap) -> bool {
-    headers.get(header::HOST).and_then(|host| host.to_str().ok()).is_none_or(is_loopback)
+    headers.get(header::HOST).is_none_or(|host| host.to_str().is_ok_and(is_loopback))
 }
 
 fn is_loopback(host: &str) -> bool {

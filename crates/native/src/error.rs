@@ -11,7 +11,7 @@ use axum::{
 use everturn_core::{FormId, SessionId, submission::Refused};
 use everturn_documents::DocumentError;
 use everturn_engine::{DeleteError, ProfileError, ReadError, StopError, SubmitError, UpdateError, UploadError};
-use everturn_http::{AuthError, BodyError, BookError, KeyError, retry_seconds};
+use everturn_http::{AuthError, BodyError, KeyError, retry_seconds};
 use everturn_store::StoreError;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -246,23 +246,6 @@ impl From<ProfileError> for ApiError {
             ProfileError::Conflict { .. } => Self::new(Code::Conflict, text),
             ProfileError::Store(error) => error.into(),
             ProfileError::Rejected(_) => Self::internal(&error),
-        }
-    }
-}
-
-impl From<BookError> for ApiError {
-    fn from(error: BookError) -> Self {
-        let text = error.to_string();
-        match error {
-            BookError::Invalid { .. } => Self::invalid(text),
-            BookError::TooMany { .. } => Self::new(Code::KeyLimitReached, text),
-            BookError::NotFound { id } => Self::no(Thing::Key, &id),
-            BookError::Configured { .. } | BookError::NoBook => Self::new(Code::KeyReadOnly, text),
-            BookError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
-            BookError::MadeBefore { .. } => Self::new(Code::KeyMadeBefore, text),
-            BookError::Conflict { .. } => Self::new(Code::Conflict, text),
-            BookError::Store(error) => error.into(),
-            BookError::Random(_) | BookError::Rejected(_) => Self::internal(&error),
         }
     }
 }

@@ -8,7 +8,7 @@ use axum::{
 };
 use everturn_core::{Quota, Timestamp};
 use everturn_http::{
-    KeyInfo, MAX_KEY_NAME, NewKey, Object, Quotas, Scope, document, parse_json, read_body, submission_key,
+    BookError, KeyInfo, MAX_KEY_NAME, NewKey, Object, Quotas, Scope, document, parse_json, read_body, submission_key,
 };
 use http::{HeaderMap, StatusCode, header};
 use secrecy::ExposeSecret as _;
@@ -178,6 +178,23 @@ impl KeyIn {
             expires_at,
             quota: self.quota.unwrap_or_default(),
         })
+    }
+}
+
+impl From<BookError> for ApiError {
+    fn from(error: BookError) -> Self {
+        let text = error.to_string();
+        match error {
+            BookError::Invalid { .. } => Self::invalid(text),
+            BookError::TooMany { .. } => Self::new(Code::KeyLimitReached, text),
+            BookError::NotFound { id } => Self::no(Thing::Key, &id),
+            BookError::Configured { .. } | BookError::NoBook => Self::new(Code::KeyReadOnly, text),
+            BookError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
+            BookError::MadeBefore { .. } => Self::new(Code::KeyMadeBefore, text),
+            BookError::Conflict { .. } => Self::new(Code::Conflict, text),
+            BookError::Store(error) => error.into(),
+            BookError::Random(_) | BookError::Rejected(_) => Self::internal(&error),
+        }
     }
 }
 

@@ -23,7 +23,7 @@ fn calls() -> impl Strategy<Value = Vec<WaitingCall>> {
 fn fits(answer: &Answer, waiting_for: WaitingFor) -> bool {
     match answer {
         Answer::Result { .. } => matches!(waiting_for, WaitingFor::Result | WaitingFor::Form),
-        Answer::Permission { .. } => waiting_for == WaitingFor::Permission,
+        Answer::Permission { .. } => matches!(waiting_for, WaitingFor::Form | WaitingFor::Permission),
         Answer::Form { .. } => matches!(waiting_for, WaitingFor::Form | WaitingFor::Permission),
         Answer::Expired { .. } => matches!(waiting_for, WaitingFor::Form | WaitingFor::Permission),
         Answer::Elapsed { .. } => waiting_for == WaitingFor::Timer,

@@ -74,6 +74,25 @@ async fn what_was_allowed_runs_at_once_and_the_rest_is_waited_for() {
     .assert_eq(&transcript);
 }
 
+/// Applications that cannot show forms treat them as any tool of the server's.
+#[tokio::test(start_paused = true)]
+async fn a_form_can_be_allowed_or_denied_as_a_tool() {
+    let denied = waiting(asks(&[("request_form", WHERE)])).await;
+    let transcript = submitted(&denied, denied.answers(vec![deny("c1", Some("not now"))])).await;
+    assert!(transcript.contains(r#"result c1 error: "Tool call denied: not now""#), "{transcript}");
+    check_forms(
+        &denied,
+        expect![[r#"
+        f1 cancelled: "Where?"
+    "#]],
+    )
+    .await;
+    let allowed = waiting(asks(&[("request_form", WHERE)])).await;
+    let transcript = submitted(&allowed, allowed.answers(vec![grant("c1")])).await;
+    assert!(transcript.contains("the application cannot show forms: ask it in your answer"), "{transcript}");
+    assert!(transcript.ends_with("completed\n"), "{transcript}");
+}
+
 /// Whoever knows the calls answers them, whoever knows the forms answers those; it is the same question.
 #[tokio::test(start_paused = true)]
 async fn one_question_has_two_doors() {

@@ -65,9 +65,14 @@ impl Door {
         let guests = Arc::new(Semaphore::new(GUESTS));
         let user = rustix::process::geteuid().as_raw();
         loop {
-            let accepted = tokio::select! {
+            let guest = async {
+                // Those who come while all places are taken wait outside.
+                let place = Arc::clone(&guests).acquire_owned().await.ok();
+                (self.listener.accept().await, place)
+            };
+            let (accepted, place) = tokio::select! {
                 () = stop.cancelled() => break,
-                accepted = self.listener.accept() => accepted,
+                guest = guest => guest,
             };
             let Ok((stream, _)) = accepted else {
                 // Too many open files, say. They will not stay so for ever.
@@ -76,7 +81,6 @@ impl Door {
             };
             // The mode keeps others out already, where systems heed it.
             let is_ours = stream.peer_cred().is_ok_and(|guest| guest.uid() == user || guest.uid() == 0);
-            let Ok(place) = Arc::clone(&guests).try_acquire_owned() else { continue };
             if !is_ours {
                 continue;
             }

@@ -58,6 +58,7 @@ fn help() {
             Commands:
               serve    Run the server [default]
               config   Look at the configuration
+              keys     Make, list and revoke the keys that callers show
               mcp      Look at MCP servers
               version  Show the version
               help     Print this message or the help of the given subcommand(s)
@@ -143,6 +144,7 @@ fn short_help() {
             Commands:
               serve    Run the server [default]
               config   Look at the configuration
+              keys     Make, list and revoke the keys that callers show
               mcp      Look at MCP servers
               version  Show the version
               help     Print this message or the help of the given subcommand(s)
@@ -262,17 +264,17 @@ fn a_good_file() {
         &["config", "check"],
         &[],
         expect![[r#"
-        exit: 0
-        ----- stdout
-        everturn.toml is fine
+            exit: 0
+            ----- stdout
+            everturn.toml is fine
 
-        listen  127.0.0.1:8081
-        store   sqlite:everturn-data/everturn.db
-        keys    none, open to this machine
-        agents  first (demo/assistant)
-                second (demo/load)
-        ----- stderr
-    "#]],
+            listen  127.0.0.1:8081
+            store   sqlite:everturn-data/everturn.db
+            keys    none here; without any in the store, open to this machine
+            agents  first (demo/assistant)
+                    second (demo/load)
+            ----- stderr
+        "#]],
     );
     std::fs::write(folder.path().join("other.toml"), GOOD).unwrap();
     check(
@@ -280,17 +282,17 @@ fn a_good_file() {
         &["config", "check", "other.toml"],
         &[],
         expect![[r#"
-        exit: 0
-        ----- stdout
-        other.toml is fine
+            exit: 0
+            ----- stdout
+            other.toml is fine
 
-        listen  127.0.0.1:8081
-        store   sqlite:everturn-data/everturn.db
-        keys    none, open to this machine
-        agents  first (demo/assistant)
-                second (demo/load)
-        ----- stderr
-    "#]],
+            listen  127.0.0.1:8081
+            store   sqlite:everturn-data/everturn.db
+            keys    none here; without any in the store, open to this machine
+            agents  first (demo/assistant)
+                    second (demo/load)
+            ----- stderr
+        "#]],
     );
 }
 
@@ -362,7 +364,11 @@ fn beyond_loopback_without_keys() {
             ----- stderr
             error: refusing to listen on 0.0.0.0:8080 without keys: everybody who reaches this machine could use your agents and read all sessions
 
-            hint: set a key that callers must show:
+            hint: make a key:
+
+                everturn keys create
+
+            or set one that callers must show:
 
                 export EVERTURN_KEY=$(openssl rand -hex 32)
 

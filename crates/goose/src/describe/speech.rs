@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{described, of, one_named, something};
+use super::{HistoryMessage, described, of, one_named, something, values};
 
 /// Said to people by Goose itself. It may be there, and is passed over.
 const ASIDES: [&str; 11] = [
@@ -157,4 +157,52 @@ described! {
             "metadata": metadata(),
         },
     });
+    /// What is said, and where.
+    ReplyRequest = "goose.ReplyRequest", [UserMessage, HistoryMessage], speech(&["user_message"], json!({
+        "session_id": {
+            "type": ["string", "null"], "pattern": "^[A-Za-z0-9._-]{1,128}$", "not": { "enum": ["import", "stream"] },
+            "description": "The session; one that is not there is made. Without it there is a new one, which the header \
+                X-Session-Id names",
+        },
+        "recipe_parameters": values(),
+        "agent": {
+            "type": ["string", "null"],
+            "description": "Which agent a new session has; the first of the configuration if it is left out",
+        },
+    }));
+    /// What is said in a session, under a name.
+    SessionReplyRequest = "goose.SessionReplyRequest", [UserMessage, HistoryMessage], {
+        speech(&["request_id", "user_message"], json!({ "request_id": {
+            "type": "string",
+            "pattern": "^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$",
+            "description": "The client's name for the request, a UUID; events say of which request they are",
+        } }))
+    };
+}
+
+/// A request that says something.
+fn speech(required: &[&str], own: Value) -> Value {
+    let text = |described: &str| json!({ "type": ["string", "null"], "description": described });
+    let mut properties = json!({
+        "user_message": of("goose.UserMessage"),
+        "override_conversation": {
+            "type": ["array", "null"], "items": of("goose.HistoryMessage"), "maxItems": 10_000,
+            "description": "Replaces what was said before, for this turn and all later ones; an empty list begins anew. \
+                Needs a key with the scope admin",
+        },
+        "recipe_name": text("A recipe of the server, for the session, which keeps it"),
+        "recipe_version": text("Which version of it; the newest if it is left out"),
+    });
+    if let (Some(all), Value::Object(own)) = (properties.as_object_mut(), own) {
+        all.extend(own);
+    }
+    json!({
+        "type": "object",
+        "required": required,
+        "properties": properties,
+        "anyOf": [
+            { "properties": { "recipe_version": { "enum": [null, ""] } } },
+            { "required": ["recipe_name"], "properties": { "recipe_name": { "type": "string", "minLength": 1 } } },
+        ],
+    })
 }

@@ -88,6 +88,7 @@ async fn what_is_refused_is_not_in_the_document() {
         json!({ "user_message": { "content": "x" }, "session_id": "a b" }),
         json!({ "user_message": { "content": "x" }, "session_id": "import" }),
         json!({ "user_message": { "content": "x" }, "recipe_parameters": { "a": [] } }),
+        json!({ "user_message": { "content": "x" }, "recipe_version": "1.0.0" }),
         json!({ "user_message": { "content": [{ "type": "toolRequest", "id": "c", "toolCall": { "name": "x" } }] } }),
         json!({ "user_message": { "content": [{ "type": "actionRequired", "data": { "actionType": "other" } }] } }),
         image(json!({ "type": "image", "data": "iVBORw0KGgo=", "mimeType": "text/plain" })),

@@ -20,7 +20,7 @@ pub enum BookError {
         limit: usize,
     },
     /// No such key.
-    #[error("there is no key {id:?}")]
+    #[error("there is no key {id:?}; `everturn keys list` and GET /api/v1/keys show them")]
     NotFound {
         /// What was asked for.
         id: String,

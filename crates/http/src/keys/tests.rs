@@ -263,3 +263,44 @@ async fn a_tenant_has_so_many_keys_at_most() {
     keys.revoke(&acme, last.unwrap().id.as_str()).await.unwrap();
     keys.create(&acme, named("a"), None).await.unwrap();
 }
+
+#[tokio::test]
+async fn so_many_that_were_revoked_are_kept() {
+    let store = store();
+    let keys = load(&store).await;
+    let acme = tenant("acme");
+    let mut secrets = Vec::new();
+    for _ in 0..=1000 {
+        let (info, secret) = keys.create(&acme, named("a"), None).await.unwrap();
+        keys.revoke(&acme, info.id.as_str()).await.unwrap();
+        secrets.push(secret);
+    }
+    keys.refresh(true).await.unwrap();
+    assert_eq!(keys.list(&acme, None, 2000).await.unwrap().len(), 1000);
+    let told = |secret: &SecretString| keys.caller(&shows(secret.expose_secret())).unwrap_err();
+    assert_eq!(told(&secrets[0]), AuthError::Invalid);
+    assert!(secrets[1..].iter().all(|secret| told(secret) == AuthError::Revoked));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_watches_sees_it_soon() {
+    let store = store();
+    let (here, there) = (Arc::new(load(&store).await), load(&store).await);
+    let stop = tokio_util::sync::CancellationToken::new();
+    let watched = tokio::spawn({
+        let (here, stop) = (Arc::clone(&here), stop.clone());
+        async move { here.watch(stop).await }
+    });
+    let moment = std::time::Duration::from_millis(2100);
+    let (info, secret) = there.create(&tenant("acme"), named("a"), None).await.unwrap();
+    tokio::time::sleep(moment).await;
+    assert!(!here.is_open() && here.caller(&shows(secret.expose_secret())).is_ok());
+    there.revoke(&tenant("acme"), info.id.as_str()).await.unwrap();
+    tokio::time::sleep(moment).await;
+    assert_eq!(here.caller(&shows(secret.expose_secret())).unwrap_err(), AuthError::Revoked);
+    let used = || async { there.find(&tenant("acme"), info.id.as_str()).await.unwrap().unwrap().last_used_at };
+    assert_eq!(used().await, None, "not at every request");
+    stop.cancel();
+    watched.await.unwrap();
+    assert!(used().await.is_some());
+}

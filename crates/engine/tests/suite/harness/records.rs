@@ -67,6 +67,8 @@ fn form_state(log: &[(u64, Event)], state: &TurnState, form: &FormOpened) -> Vec
     let answer = answers.flatten().find(|answer| *answer.call_id() == form.call_id);
     match answer {
         Some(Answer::Expired { .. }) => vec!["expired"],
+        // A word on whether it may be asked is no answer to what it asks.
+        Some(Answer::Permission { .. }) if form.asks_for.is_none() => vec!["cancelled"],
         Some(_) => vec!["answered"],
         None if is_open(state, form) => vec!["open"],
         None => vec!["cancelled"],

@@ -156,7 +156,8 @@ fn a_seed_may_end_with_the_user_or_be_nothing() {
     expect![[r#"
         {"content":"Answer friend in English.","role":"system"}
         {"content":"I like tea.\n\nWhat do I like? play v3-seed-user","role":"user"}
-    "#]].assert_eq(&lines(&asked("v3-seed-user")[0]));
+    "#]]
+    .assert_eq(&lines(&asked("v3-seed-user")[0]));
 }
 
 #[test]

@@ -1,13 +1,22 @@
 //! Examples are of the shape that they are examples of.
 
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
+
+use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use super::{document, operations, resolved};
 
 /// What does not fit a schema of the document.
 fn misfits(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
-    let whole = json!({ "allOf": [schema], "components": document["components"] });
-    let schema = jsonschema::options().should_validate_formats(true).build(&whole).unwrap();
+    thread_local! {
+        static KNOWN: RefCell<HashMap<String, Rc<Validator>>> = RefCell::default();
+    }
+    let make = || {
+        let whole = json!({ "allOf": [schema], "components": document["components"] });
+        Rc::new(jsonschema::options().should_validate_formats(true).build(&whole).unwrap())
+    };
+    let schema = KNOWN.with_borrow_mut(|known| Rc::clone(known.entry(schema.to_string()).or_insert_with(make)));
     schema.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 

@@ -39,7 +39,8 @@ fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
 
 #[test]
 fn it_is_kept_by_clients_until_it_changes() {
-    let client = shared().server.client();
+    let shared = shared();
+    let client = shared.server.client();
     let tag = client.send("GET", "/openapi.json", "").header("etag").to_owned();
     assert!(tag.len() > 10, "{tag}");
     for known in [tag.clone(), format!("\"other\", W/{tag}")] {
@@ -75,7 +76,9 @@ fn every_reference_leads_somewhere() {
     let schemas = document["components"]["schemas"].as_object().unwrap();
     let idle: Vec<_> = schemas.keys().filter(|name| !seen.contains(&format!("#/components/schemas/{name}"))).collect();
     // The events of the door that all dialects share are told in words: there, which schema it is depends on the query.
-    assert!(idle.iter().all(|name| *name == "native.Event"), "nobody refers to {idle:?}");
+    // Those of AAP are parts of others, which have them written out.
+    let told = ["native.Event", "aap.v1.Tool", "aap.v3.Tool"];
+    assert!(idle.iter().all(|name| told.contains(&name.as_str())), "nobody refers to {idle:?}");
 }
 
 fn visit(value: &Value, look: &mut impl FnMut(&Value)) {
@@ -160,13 +163,16 @@ fn every_route_is_in_it() {
     for part in std::fs::read_dir(crates).unwrap() {
         files(&part.unwrap().path().join("src"), &mut |file, text| {
             let routes = [".route(", ".route_service(", ".nest_service(", "axum::routing::"];
-            if !file.ends_with("http/src/docs.rs") && routes.iter().any(|route| text.contains(route)) {
+            let apart = file.ends_with("http/src/docs.rs") || file.file_name().is_some_and(|name| name == "tests.rs");
+            if !apart && routes.iter().any(|route| text.contains(route)) {
                 found.push(file.to_owned());
             }
         });
     }
     // A model's own routes have nothing to do with HTTP.
-    found.retain(|file| !file.ends_with("engine/src/step.rs") && !file.components().any(|part| part.as_os_str() == "bench"));
+    found.retain(|file| {
+        !file.ends_with("engine/src/step.rs") && !file.components().any(|part| part.as_os_str() == "bench")
+    });
     assert!(found.is_empty(), "use routes! and OpenApiRouter in {found:#?}");
 }
 

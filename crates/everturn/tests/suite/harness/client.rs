@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-use super::{block_on, runtime};
+use super::{block_on, contract, runtime};
 
 /// Somebody who calls a server.
 #[derive(Clone, Debug)]
@@ -74,6 +74,20 @@ impl Client {
     /// Sends a request with these headers.
     #[track_caller]
     pub(crate) fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let answer = self.exchange(method, path, headers, body);
+        contract::check(method, path, &answer);
+        answer
+    }
+
+    /// Sends a request, whatever the document says of its answer.
+    #[track_caller]
+    pub(super) fn exchange(
         &self,
         method: &str,
         path: &str,

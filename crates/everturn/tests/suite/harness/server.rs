@@ -10,7 +10,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{Client, PATIENCE, eventually};
+use super::{Client, PATIENCE, contract, eventually};
 
 /// A folder with a configuration, in which the program can be started time and again.
 pub(crate) struct Home(TempDir);
@@ -72,7 +72,11 @@ impl Home {
             let _ = child.wait();
             panic!("the server does not start: {line}{}", self.log());
         };
-        Server { address, child, stdout, banner: line }
+        let server = Server { address, child, stdout, banner: line };
+        if !server.banner.contains("https://") {
+            contract::read(address);
+        }
+        server
     }
 
     /// What the server has logged since its last start.

@@ -83,7 +83,7 @@ fn the_secret_is_shown_once_and_kept_nowhere() {
     for bytes in files.chain([home.log().into_bytes()]) {
         for made in all {
             // Neither whole nor what follows the part that is shown.
-            let hidden = made.secret[10..].as_bytes();
+            let hidden = &made.secret.as_bytes()[10..];
             assert!(!bytes.windows(hidden.len()).any(|window| window == hidden));
         }
     }
@@ -103,18 +103,21 @@ fn what_is_printed() {
         expires  never
         quota    500 tokens/day
         secret   <secret>
-    "#]].assert_eq(&stdout.replace(&id, "<id>").replace(&secret, "<secret>"));
+    "#]]
+    .assert_eq(&stdout.replace(&id, "<id>").replace(&secret, "<secret>"));
     expect![[r#"
 
         The secret is shown this once. Callers send it as: Authorization: Bearer <secret>
         It is the first key in this store: from now on every caller of the server needs one.
         It does not allow to make further keys by HTTP; `everturn keys create` always does.
-    "#]].assert_eq(&stderr);
+    "#]]
+    .assert_eq(&stderr);
     let listed = keys(&home, &["list"]).replace(&id, "<id>").replace(&secret[..10], "<prefix>");
     expect![[r#"
         ID                                    TENANT  NAME    SECRET       SCOPES     STATUS  EXPIRES  LAST USED  QUOTA
         <id>  local   laptop  <prefix>…  read,chat  live    never    never      500 tokens/day
-    "#]].assert_eq(&listed);
+    "#]]
+    .assert_eq(&listed);
 }
 
 #[test]
@@ -186,4 +189,37 @@ fn many_at_once() {
         assert_eq!(looks(&made.client(&server)), 200);
     }
     assert_eq!(list(&home).len(), 12);
+}
+
+#[test]
+fn the_summary_of_a_configuration_has_keys_and_quotas() {
+    let listen = "listen = '0.0.0.0:8081'\n";
+    let agents = "[providers.demo]\nkind = 'demo'\n[[agents]]\nname = 'first'\nmodel = 'demo/load'\n";
+    let quotas = "[quotas]\ntenant = { requests_per_second = 9 }\n[tenants.acme]\nquota = { tokens_per_day = 5000 }\n";
+    let key = "[[keys]]\nkey = '0123456789abcdef'\ntenant = 'acme'\n";
+    let told = |config: String| {
+        let output = Home::new(&config).run(&["config", "check"]);
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    expect![[r#"
+        everturn.toml is fine
+
+        listen  0.0.0.0:8081
+        store   sqlite:everturn-data/everturn.db
+        keys    none here; starts only with some in the store, see `everturn keys create`
+        quotas  every tenant: 9 requests/s
+                tenant acme: 5000 tokens/day
+        agents  first (demo/load)
+    "#]]
+    .assert_eq(&told([listen, quotas, agents].concat()));
+    expect![[r#"
+        everturn.toml is fine
+
+        listen  127.0.0.1:8080
+        store   sqlite:everturn-data/everturn.db
+        keys    1, besides those in the store
+        agents  first (demo/load)
+    "#]]
+    .assert_eq(&told([key, agents].concat()));
 }

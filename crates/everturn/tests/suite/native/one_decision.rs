@@ -254,7 +254,6 @@ fn a_form_is_filled_in_by_the_result_of_a_tool() {
     let mut talk = Talk::new(world.client());
     for request in [
         r#"PUT /session {"agent":{"name":"writer","tools":[{"name":"request_form"}]},"messages":[{"role":"user","content":"play door-form"}]}"#,
-        r#"POST /session/sess#1 {"messages":[{"role":"tool_permission","toolCallId":"call#1","granted":true}]}"#,
         r#"POST /session/sess#1 {"messages":[{"role":"tool","toolCallId":"call#1","content":"{\"city\":7}"}]}"#,
         "GET /api/v1/forms",
         r#"POST /session/sess#1 {"messages":[{"role":"tool","toolCallId":"call#1","content":"{\"city\":\"Oslo\"}"}]}"#,
@@ -290,11 +289,6 @@ fn a_form_is_filled_in_by_the_result_of_a_tool() {
           "sessionId": "sess#1",
           "stopReason": "tool_use"
         }
-
-        > POST /session/sess#1 {"messages":[{"role":"tool_permission","toolCallId":"call#1","granted":true}]}
-        400
-        content-type: application/json
-        {"error":"tool call call#1 (request_form) runs in the application: send its result, not a permission"}
 
         > POST /session/sess#1 {"messages":[{"role":"tool","toolCallId":"call#1","content":"{\"city\":7}"}]}
         400

@@ -157,7 +157,7 @@ pub(super) fn cases(operation: &Operation) -> Option<Vec<Case>> {
                 200,
                 json!({
                     "session_id": "<session>", "agent": "demo",
-                    "user_message": { "id": "<said>", "role": "user", "created": 1,
+                    "user_message": { "id": "<message_name>", "role": "user", "created": 1,
                         "content": [{ "type": "text", "text": "stream 1" }] },
                 }),
             ),
@@ -188,7 +188,7 @@ pub(super) fn cases(operation: &Operation) -> Option<Vec<Case>> {
             case(
                 "named message",
                 json!({ "request_id": "<request>", "user_message": {
-                "id": "<said>", "role": "user", "created": 1, "content": [{ "type": "text", "text": "hi" }] } }),
+                "id": "<message_name>", "role": "user", "created": 1, "content": [{ "type": "text", "text": "hi" }] } }),
             ),
             case(
                 "answer",

@@ -8,7 +8,7 @@ use super::{
     world,
 };
 use crate::suite::{
-    harness::{Answer, Client},
+    harness::{Answer, Client, eventually},
     native::world::spawn,
 };
 
@@ -77,7 +77,7 @@ fn names_of_sessions() {
     };
     let told = |client: &Client| client.send("GET", "/goose/sessions/notes/export", "").body;
     say(&ann, 3);
-    let hers = told(&ann);
+    let hers = eventually("it has a title", || Some(told(&ann)).filter(|told| told.contains("Stream 3")));
     assert_eq!(bob.send("GET", "/goose/sessions/notes", "").status, 404);
     say(&bob, 5);
     let name = json!({ "name": "His own" }).to_string();

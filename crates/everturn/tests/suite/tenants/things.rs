@@ -108,21 +108,24 @@ impl Things {
         let message = |what: &str| json!([{ "role": "user", "content": play(what) }]);
         let agent = json!({ "name": "scripted" });
         let body = json!({ "agent": agent, "messages": message("aap1"), "tools": [lookup("inputSchema")] });
-        let first = post(client, "PUT", "/session", &body).json();
+        let waits = post(client, "PUT", "/session", &body).json();
         plays("aap3", calls());
         let body = json!({ "agent": agent, "tools": [lookup("parameters")] });
         let third = text(&post(client, "POST", "/aap/v3/sessions", &body).json()["sessionId"]);
         let body = json!({ "messages": message("aap3") });
         post(client, "POST", &format!("/aap/v3/sessions/{third}/turns"), &body);
-        let call = text(&first["messages"].as_array().unwrap().last().unwrap()["content"][0]["toolCallId"]);
-        sessions.extend([text(&first["sessionId"]), third]);
+        let call = text(&waits["messages"].as_array().unwrap().last().unwrap()["content"][0]["toolCallId"]);
+        sessions.extend([text(&waits["sessionId"]), third]);
 
         // Goose: a session that its client has named; one with a recipe and a tool that asks first; a lasting word on a tool.
         let said =
             |what: &str| json!({ "role": "user", "created": 1, "content": [{ "type": "text", "text": play(what) }] });
         plays("goose", vec![Reply::says(&["Said in zanzibar."])]);
         let named = format!("{MARK}-notes-of-{who}");
-        let body = json!({ "session_id": named, "agent": "scripted", "user_message": said("goose") });
+        let message_name = format!("{MARK}-message-of-{who}");
+        let mut first = said("goose");
+        first["id"] = message_name.as_str().into();
+        let body = json!({ "session_id": named, "agent": "scripted", "user_message": first });
         post(client, "POST", "/reply", &body);
         plays("asks", vec![Reply::calls(&[("clock", json!({}))])]);
         plays("always", vec![Reply::calls(&[("calculator", json!({ "expression": "1+1" }))]), Reply::says(&["Two."])]);
@@ -189,6 +192,7 @@ impl Things {
             ("waiting_call", waiting_call),
             ("shown_call", shown_call),
             ("request", request),
+            ("message_name", message_name),
             ("idempotency", IDEMPOTENCY.to_owned()),
         ]);
         let shared: Names = shared.collect();

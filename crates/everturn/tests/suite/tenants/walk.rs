@@ -145,8 +145,19 @@ impl Shape<'_> {
 }
 
 /// The kinds of things that bodies name.
-const ALL: [&str; 10] =
-    ["session", "turn", "form", "document", "agent", "call", "waiting_call", "shown_call", "request", "said"];
+const ALL: [&str; 11] = [
+    "session",
+    "turn",
+    "form",
+    "document",
+    "agent",
+    "call",
+    "waiting_call",
+    "shown_call",
+    "request",
+    "message_name",
+    "said",
+];
 
 impl std::fmt::Display for Shape<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -231,12 +242,19 @@ fn without_last_use(text: &str) -> String {
 
 /// A text without times, such as 2026-07-25T17:20:00.120Z.
 fn without_times(text: &str) -> String {
-    let mut out = text.to_owned();
-    for shape in ["0000-00-00T00:00:00.000Z", "0000-00-00T00:00:00Z"] {
-        let fits = |(byte, shape): (&u8, u8)| if shape == b'0' { byte.is_ascii_digit() } else { *byte == shape };
-        let is_time = |part: &[u8]| part.iter().zip(shape.bytes()).all(fits);
-        while let Some(at) = out.as_bytes().windows(shape.len()).position(is_time) {
-            out.replace_range(at..at + shape.len(), "#");
+    let fits = |(byte, shape): (u8, u8)| if shape == b'0' { byte.is_ascii_digit() } else { byte == shape };
+    let is_time = |text: &str, shape: &str| text.len() >= shape.len() && text.bytes().zip(shape.bytes()).all(fits);
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(char) = rest.chars().next() {
+        match ["0000-00-00T00:00:00.000Z", "0000-00-00T00:00:00Z"].into_iter().find(|shape| is_time(rest, shape)) {
+            Some(shape) => {
+                out.push('#');
+                rest = &rest[shape.len()..];
+            }
+            None => {
+                out.push(char);
+                rest = &rest[char.len_utf8()..];
+            }
         }
     }
     out

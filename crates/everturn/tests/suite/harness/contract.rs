@@ -1,0 +1,103 @@
+//! Holds the answers that tests are given against the API document: every answer of every test.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Mutex, OnceLock, PoisonError},
+};
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use super::{Answer, Client};
+
+static CONTRACT: OnceLock<Contract> = OnceLock::new();
+
+struct Contract {
+    document: Value,
+    validators: Mutex<HashMap<String, &'static Validator>>,
+}
+
+/// Reads the document of the first server that is started; that of all others is the same.
+pub(super) fn read(address: SocketAddr) {
+    CONTRACT.get_or_init(|| {
+        let document = Client { address, key: None }.exchange("GET", "/openapi.json", &[], "").json();
+        Contract { document, validators: Mutex::default() }
+    });
+}
+
+/// Checks an answer. Paths and methods that the document does not have are not its business.
+#[track_caller]
+pub(super) fn check(method: &str, path: &str, answer: &Answer) {
+    if let Some(contract) = CONTRACT.get() {
+        contract.check(method, path, answer);
+    }
+}
+
+impl Contract {
+    #[track_caller]
+    fn check(&self, method: &str, path: &str, answer: &Answer) {
+        let Some((template, operation)) = self.operation(method, path) else { return };
+        let at = format!("{method} {template}");
+        let told = self.resolved(&operation["responses"][answer.status.to_string()]);
+        assert!(told.is_object(), "{at}: an answer that is not in the document: {answer:?}");
+        for (name, header) in told["headers"].as_object().into_iter().flatten() {
+            let is_optional = header["required"] != true;
+            assert!(is_optional || answer.headers.contains_key(name), "{at}: {name} is missing: {answer:?}");
+        }
+        let kind = answer.header("content-type").split(';').next().unwrap_or_default();
+        let Some(content) = told["content"].as_object() else {
+            assert_eq!(answer.body, "", "{at}: a body that is not in the document: {answer:?}");
+            return;
+        };
+        let media = content.iter().find(|(known, _)| known.split(';').next() == Some(kind) || *known == "*/*");
+        let Some((_, media)) = media else { panic!("{at}: {kind:?} is not in the document: {answer:?}") };
+        let Some(schema) = media.get("schema") else { return };
+        match kind {
+            "application/json" => self.holds(&at, schema, &answer.json()),
+            "text/event-stream" => {
+                let data = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
+                for data in data.filter(|data| *data != "[DONE]") {
+                    if let Some(schema) = schema.get("contentSchema") {
+                        self.holds(&at, schema, &serde_json::from_str(data).unwrap());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
+        match value.get("$ref").and_then(Value::as_str) {
+            Some(to) => self.document.pointer(to.trim_start_matches('#')).unwrap(),
+            None => value,
+        }
+    }
+
+    #[track_caller]
+    fn holds(&self, at: &str, schema: &Value, value: &Value) {
+        let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
+        let validator = *validators.entry(schema.to_string()).or_insert_with(|| {
+            let whole = json!({ "allOf": [schema], "components": self.document["components"] });
+            // There are few, and they last as long as the tests.
+            Box::leak(Box::new(jsonschema::validator_for(&whole).unwrap()))
+        });
+        drop(validators);
+        let faults: Vec<_> = validator.iter_errors(value).map(|fault| fault.to_string()).collect();
+        assert!(faults.is_empty(), "{at}: not as in the document: {faults:#?} in {value}");
+    }
+
+    fn operation(&self, method: &str, path: &str) -> Option<(&str, &Value)> {
+        let path = path.split('?').next().unwrap_or_default();
+        let fits = |template: &str| {
+            let (given, told) = (path.split('/').collect::<Vec<_>>(), template.split('/').collect::<Vec<_>>());
+            let fit = |(given, told): (&&str, &&str)| !given.is_empty() && told.starts_with('{') || given == told;
+            given.len() == told.len() && given.iter().zip(&told).all(fit)
+        };
+        let paths = self.document["paths"].as_object().unwrap();
+        // A word comes before a parameter.
+        let found = paths.iter().filter(|(template, _)| fits(template));
+        let (template, item) = found.min_by_key(|(template, _)| template.matches('{').count())?;
+        item.get(method.to_ascii_lowercase()).map(|operation| (template.as_str(), operation))
+    }
+}
