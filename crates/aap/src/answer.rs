@@ -44,6 +44,7 @@ impl LegAnswer {
             | Event::TextDelta(_)
             | Event::ThinkingDelta(_)
             | Event::ToolCalled { .. }
+            | Event::StepUsed(_)
             | Event::StepRestarted { .. }
             | Event::ModelChanged { .. }
             | Event::ToolIntended { .. }

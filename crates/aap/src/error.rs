@@ -78,6 +78,7 @@ impl ApiError {
             | SubmitError::FormClosed { .. }
             | SubmitError::Exists { .. }
             | SubmitError::Deleted { .. }
+            | SubmitError::RepeatedGone { .. }
             | SubmitError::TooManyPermissions { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             SubmitError::UnknownAgent { .. }
             | SubmitError::Overlay { .. }

@@ -142,6 +142,7 @@ struct CreatedOut<'a> {
     responses(
         (
             status = 201, description = "The session is there", body = CreatedOut<'_>,
+            headers(("X-Session-Id" = String, description = "The session")),
             example = json!({ "sessionId": "sess_0198c0de0000700080000000000000aa" }),
         ),
         BodyRefused, Conflict, Guarded,

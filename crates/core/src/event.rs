@@ -34,6 +34,9 @@ pub enum Event {
         /// Who resolves it.
         route: CallRoute,
     },
+    /// What the provider has told of the tokens of the model call so far: all of it, not what is new. Counts only where
+    /// the call is not finished, so as not to be forgotten with the process.
+    StepUsed(Usage),
     /// The model call is complete (or was cut short for good, see [`Finish::Aborted`]).
     StepFinished(StepFinished),
     /// The step begins again: everything since its [`Event::StepStarted`] is void.
@@ -231,6 +234,12 @@ impl Usage {
     /// Whether nothing was used.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The larger number of each kind.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self { input: self.input.max(other.input), output: self.output.max(other.output) }
     }
 
     /// Both kinds together.

@@ -62,6 +62,8 @@ pub struct StepState {
     pub text: String,
     /// Complete calls so far.
     pub calls: Vec<(ToolUse, CallRoute)>,
+    /// What the provider has told of its tokens.
+    pub told: Option<Usage>,
     /// Failed attempts before this one.
     pub attempts: u32,
     /// Whether the turn has rested before the next attempt, which is to be made without further ado.
@@ -124,6 +126,7 @@ impl TurnState {
             Event::ToolCalled { call, route } => {
                 self.answering().calls.push((call.clone(), route.clone()));
             }
+            Event::StepUsed(told) => self.answering().told = Some(*told),
             Event::StepRestarted { attempt, usage, .. } => {
                 self.usage += *usage;
                 self.step = Some(StepState { attempts: *attempt, ..StepState::default() });

@@ -80,6 +80,8 @@ impl Kind {
     pub const FORM_CLOSED: Self = Self(21);
     /// [`crate::Event::Notified`].
     pub const NOTIFIED: Self = Self(22);
+    /// [`crate::Event::StepUsed`].
+    pub const STEP_USED: Self = Self(23);
 }
 
 /// Bytes that are not a segment.

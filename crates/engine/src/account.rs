@@ -3,13 +3,14 @@
 use std::{
     collections::HashMap,
     fmt,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use everturn_core::{KeyId, Quota, TenantId, Timestamp};
 use everturn_store::StoreError;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use crate::{Engine, SubmitError};
 
@@ -49,7 +50,7 @@ impl fmt::Display for Whose {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuotaExceeded {
     /// As many turns run as may.
-    #[error("this {whose} may have {limit} turns running at once, and has; try again when one has ended")]
+    #[error("this {whose} may have {limit} {} running at once, and has; try again when one has ended", turns(*.limit))]
     Turns {
         /// Whose quota.
         whose: Whose,
@@ -80,76 +81,146 @@ impl QuotaExceeded {
     }
 }
 
+fn turns(count: u32) -> &'static str {
+    if count == 1 { "turn" } else { "turns" }
+}
+
 /// A tenant, or one of its keys.
 type Payer = (TenantId, Option<KeyId>);
 
+/// Knows what keys and tenants may use, also when nobody shows a key: a turn that a timer wakes is somebody's.
+pub trait Accounts: Send + Sync + 'static {
+    /// The account of a tenant, and of one of its keys.
+    fn account(&self, tenant: &TenantId, key: Option<&KeyId>) -> Arc<Account>;
+}
+
+/// Nobody has a quota.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unbounded;
+
+impl Accounts for Unbounded {
+    fn account(&self, _: &TenantId, key: Option<&KeyId>) -> Arc<Account> {
+        Arc::new(Account { key: key.cloned(), ..Account::default() })
+    }
+}
+
+/// How many turns of somebody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Turns {
+    running: u32,
+    /// Accepted before, and to run as soon as there is room. New ones come after them.
+    waiting: u32,
+}
+
 /// How many turns of whom this process runs.
 #[derive(Debug, Default)]
-pub(crate) struct RunningTurns(Mutex<HashMap<Payer, u32>>);
+pub(crate) struct RunningTurns {
+    turns: Mutex<HashMap<Payer, Turns>>,
+    freed: Notify,
+}
 
 impl RunningTurns {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Payer, u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Payer, Turns>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts one more, if the quotas allow it.
     fn enter(self: &Arc<Self>, tenant: &TenantId, account: &Account) -> Result<TurnPlace, QuotaExceeded> {
-        let mut counts = self.lock();
-        let count = |payer: &Payer| counts.get(payer).copied().unwrap_or(0);
+        self.enter_if(tenant, account, |turns| turns.running.saturating_add(turns.waiting))
+    }
+
+    fn enter_if(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        account: &Account,
+        taken: impl Fn(Turns) -> u32,
+    ) -> Result<TurnPlace, QuotaExceeded> {
+        let mut turns = self.lock();
         let bound = |whose, quota: &Quota, payer: &Payer| match quota.concurrent_turns {
-            Some(limit) if count(payer) >= limit.get() => Err(QuotaExceeded::Turns { whose, limit: limit.get() }),
+            Some(limit) if taken(turns.get(payer).copied().unwrap_or_default()) >= limit.get() => {
+                Err(QuotaExceeded::Turns { whose, limit: limit.get() })
+            }
             Some(_) | None => Ok(()),
         };
         if account.key.is_some() {
             bound(Whose::Key, &account.key_quota, &(tenant.clone(), account.key.clone()))?;
         }
         bound(Whose::Tenant, &account.tenant_quota, &(tenant.clone(), None))?;
-        let place = TurnPlace::new(self, tenant, account.key.clone());
-        place.count(&mut counts);
+        let place = TurnPlace::new(self, tenant, account.key.clone(), |turns| &mut turns.running);
+        place.add(&mut turns);
         Ok(place)
     }
 
-    /// Counts one more, whatever the quotas say: it was accepted before.
+    /// Counts one more as soon as the quotas allow it: it was accepted before.
+    pub(crate) async fn enter_in_turn(self: &Arc<Self>, tenant: &TenantId, account: &Account) -> TurnPlace {
+        if let Ok(place) = self.enter(tenant, account) {
+            return place;
+        }
+        let waiting = TurnPlace::new(self, tenant, account.key.clone(), |turns| &mut turns.waiting);
+        waiting.add(&mut self.lock());
+        loop {
+            let mut freed = pin!(self.freed.notified());
+            freed.as_mut().enable();
+            if let Ok(place) = self.enter_if(tenant, account, |turns| turns.running) {
+                return place;
+            }
+            freed.await;
+        }
+    }
+
+    /// Counts one more, whatever the quotas say: it is only to be ended.
     pub(crate) fn enter_anyway(self: &Arc<Self>, tenant: &TenantId, key: Option<KeyId>) -> TurnPlace {
-        let place = TurnPlace::new(self, tenant, key);
-        place.count(&mut self.lock());
+        let place = TurnPlace::new(self, tenant, key, |turns| &mut turns.running);
+        place.add(&mut self.lock());
         place
     }
 }
 
-/// A place among those that run. Given back when it is dropped.
+/// A place in a count of a tenant and a key. Given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct TurnPlace {
     turns: Arc<RunningTurns>,
     tenant: Payer,
     key: Option<Payer>,
+    count: fn(&mut Turns) -> &mut u32,
 }
 
 impl TurnPlace {
-    fn new(turns: &Arc<RunningTurns>, tenant: &TenantId, key: Option<KeyId>) -> Self {
+    fn new(
+        turns: &Arc<RunningTurns>,
+        tenant: &TenantId,
+        key: Option<KeyId>,
+        count: fn(&mut Turns) -> &mut u32,
+    ) -> Self {
         let key = key.map(|key| (tenant.clone(), Some(key)));
-        Self { turns: Arc::clone(turns), tenant: (tenant.clone(), None), key }
+        Self { turns: Arc::clone(turns), tenant: (tenant.clone(), None), key, count }
     }
 
     fn payers(&self) -> impl Iterator<Item = &Payer> {
         std::iter::once(&self.tenant).chain(&self.key)
     }
 
-    fn count(&self, counts: &mut HashMap<Payer, u32>) {
-        self.payers().for_each(|payer| *counts.entry(payer.clone()).or_default() += 1);
+    fn add(&self, turns: &mut HashMap<Payer, Turns>) {
+        for payer in self.payers() {
+            *(self.count)(turns.entry(payer.clone()).or_default()) += 1;
+        }
     }
 }
 
 impl Drop for TurnPlace {
     fn drop(&mut self) {
-        let mut counts = self.turns.lock();
+        let mut turns = self.turns.lock();
         for payer in self.payers() {
-            match counts.get_mut(payer) {
-                Some(count) if *count > 1 => *count -= 1,
-                Some(_) => drop(counts.remove(payer)),
-                None => {}
+            if let Some(left) = turns.get_mut(payer) {
+                let count = (self.count)(left);
+                *count = count.saturating_sub(1);
+                if *left == Turns::default() {
+                    turns.remove(payer);
+                }
             }
         }
+        drop(turns);
+        self.turns.freed.notify_waiters();
     }
 }
 
@@ -164,6 +235,16 @@ impl Engine {
     /// A place for a turn that a submission begins or takes up.
     pub(crate) fn place(&self, tenant: &TenantId, account: &Account) -> Result<TurnPlace, SubmitError> {
         Ok(self.0.running.enter(tenant, account)?)
+    }
+
+    /// What a turn needs to run that was accepted before: the quotas' place first, so that whoever waits for one keeps no
+    /// slot from others.
+    pub(crate) async fn slot_in_turn(&self, tenant: &TenantId, key: Option<&KeyId>) -> Slot {
+        let account = self.0.accounts.account(tenant, key);
+        let place = self.0.running.enter_in_turn(tenant, &account).await;
+        // They are never closed.
+        let permit = Arc::clone(&self.0.slots).acquire_owned().await.ok();
+        Slot { _permit: permit, _place: place }
     }
 
     /// Refuses a new turn of those who have used their tokens of the day. A turn that has begun goes on.
@@ -221,5 +302,21 @@ mod tests {
         drop((held, third, beyond));
         assert!(running.lock().is_empty());
         assert!(running.enter(&tenant, &two).is_ok());
+    }
+
+    #[tokio::test]
+    async fn those_that_were_accepted_come_before_those_that_were_not() {
+        let (running, tenant) = (Arc::new(RunningTurns::default()), TenantId::mint());
+        let account = Account { tenant_quota: turns(1), ..Account::default() };
+        let held = running.enter(&tenant, &account).unwrap();
+        let mut woken = std::pin::pin!(running.enter_in_turn(&tenant, &account));
+        assert!(futures_util::poll!(woken.as_mut()).is_pending());
+        drop(held);
+        assert!(running.enter(&tenant, &account).is_err(), "somebody waits");
+        let place = woken.await;
+        assert!(running.enter(&tenant, &account).is_err());
+        drop(place);
+        assert!(running.enter(&tenant, &account).is_ok());
+        assert!(running.lock().is_empty());
     }
 }

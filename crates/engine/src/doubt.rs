@@ -73,9 +73,9 @@ impl Engine {
                     match self.0.committer.commit(command.clone()).await {
                         Ok(Receipt { epoch, .. }) => {
                             tracing::info!(%turn, "a turn was kept although its commit had failed; taking it up");
-                            let head = record.head;
+                            let (head, by) = (record.head, record.by);
                             let live = self.enlist(&tenant, &session, &turn, head);
-                            return self.recover(ClaimedTurn { tenant, session, turn, epoch, head }, live).await;
+                            return self.recover(ClaimedTurn { tenant, session, turn, by, epoch, head }, live).await;
                         }
                         Err(CommitError::Refused(_)) => return,
                         Err(CommitError::Unknown { .. } | CommitError::Store(_)) => {}

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Agents, DeleteError, Flow, Metrics, Models, Notices, OpenError, Settings, Started, SubmissionKey,
+    Accounts, Agents, DeleteError, Flow, Metrics, Models, Notices, OpenError, Settings, Started, SubmissionKey,
     account::RunningTurns,
     committer::{CommitError, Committer},
     follower::Follower,
@@ -25,6 +25,7 @@ use crate::{
     questions::Questions,
     queue::Queues,
     reader::{EventReader, ReadError, TurnReader},
+    repetition::Repetitions,
     session_reader::Watchers,
     tail::Tail,
     titles::Naming,
@@ -59,6 +60,8 @@ pub struct Parts {
     pub tools: Arc<ToolSet>,
     /// Limits and times.
     pub settings: Settings,
+    /// What keys and tenants may use.
+    pub accounts: Arc<dyn Accounts>,
     /// What is told to others outside, and whose turns it is about.
     pub notices: Notices,
     /// Where to count.
@@ -77,12 +80,14 @@ pub(crate) struct Shared {
     pub(crate) node: NodeId,
     pub(crate) live: LiveTurns,
     pub(crate) queues: Queues,
+    pub(crate) repetitions: Repetitions,
     pub(crate) waker: Waker,
     pub(crate) naming: Naming,
     pub(crate) questions: Arc<Questions>,
     pub(crate) watchers: Watchers,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) running: Arc<RunningTurns>,
+    pub(crate) accounts: Arc<dyn Accounts>,
     pub(crate) notices: Notices,
     pub(crate) queued: AtomicUsize,
     pub(crate) drain: CancellationToken,
@@ -107,7 +112,7 @@ pub struct History {
 impl Engine {
     /// Starts, and goes on with every turn that was left unfinished.
     pub async fn start(parts: Parts) -> Result<Self, StoreError> {
-        let Parts { store, secrets, agents, models, tools, settings, notices, metrics } = parts;
+        let Parts { store, secrets, agents, models, tools, settings, accounts, notices, metrics } = parts;
         let node = NodeId(TurnId::mint().as_str().replace("turn_", "node_"));
         let committer = Committer::start(Arc::clone(&store), metrics.clone());
         let slots = Arc::new(Semaphore::new(settings.concurrent_turns));
@@ -125,12 +130,14 @@ impl Engine {
             node,
             live,
             queues: Queues::default(),
+            repetitions: Repetitions::default(),
             waker: Waker::default(),
             naming: Naming::default(),
             questions: Arc::default(),
             watchers: Watchers::default(),
             slots,
             running: Arc::default(),
+            accounts,
             notices,
             queued,
             drain,

@@ -18,6 +18,15 @@ pub enum SubmitError {
         /// Its name.
         session: SessionId,
     },
+    /// A repetition of what is not there any more.
+    #[error(
+        "this request was made before with the same idempotency key, and what it began in session {session} has been \
+         deleted since; send a new key to begin anew"
+    )]
+    RepeatedGone {
+        /// The session.
+        session: SessionId,
+    },
     /// There is, or was, a session of that name.
     #[error("there is, or was, a session {session}; choose another name")]
     Exists {

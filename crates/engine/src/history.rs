@@ -1,7 +1,6 @@
 //! What the model is given of history, kept within its context window.
 
 use everturn_core::{Compaction, Event, FailureCode, Message, Outcome, Usage, context};
-use everturn_store::UsageCount;
 
 use crate::{
     summary::Span,
@@ -69,14 +68,15 @@ impl Turn {
             let keep = budget / (2 << round);
             let covered = self.compaction().map_or(0, |compaction| compaction.covers);
             let Some(cut) = context::cut(&self.full_history(), covered, keep) else { break };
-            let mut usage = Usage::default();
-            let summarised = Box::pin(self.summarise(Span { covered, cut, budget }, &mut usage)).await;
-            if summarised.is_err() && !usage.is_zero() {
-                let spent = self.spend(UsageCount { turns: 0, calls: 1, tokens: usage });
+            let summarised = Box::pin(self.summarise(Span { covered, cut, budget })).await;
+            if summarised.is_err()
+                && let Some(spent) = self.spend_summary()
+            {
                 self.record_all(&[], vec![spent])?;
             }
             match summarised {
                 Ok(summary) => {
+                    let usage = self.take_summary();
                     self.record(Event::HistoryCompacted(Compaction { summary, covers: cut, usage }))?;
                 }
                 Err(error) if self.model + 1 < self.agent.models.len() => {

@@ -50,12 +50,13 @@ mod submit;
 mod summary;
 mod tail;
 mod titles;
+mod told;
 mod tool_run;
 mod turn;
 mod turn_log;
 mod waker;
 
-pub use account::{Account, QuotaExceeded, Whose};
+pub use account::{Account, Accounts, QuotaExceeded, Unbounded, Whose};
 pub use agent::{Agent, Agents, Capabilities};
 pub use artifacts::{Artifact, ArtifactVersion};
 pub use create::{ImportedTurn, NewConversation};

@@ -6,10 +6,15 @@ use std::{
     sync::Arc,
 };
 
-use everturn_core::{FormId, Json, Outcome, Phase, SessionId, TenantId, Timestamp, TurnId, TurnState, WaitingFor};
+use everturn_core::{
+    CancelReason, FormId, Json, Outcome, Phase, SessionId, TenantId, Timestamp, TurnId, TurnState, WaitingFor,
+};
 use everturn_store::{Record, RecordKind, Write};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
+
+/// How a turn ends whose session is deleted.
+const DELETED: Outcome = Outcome::Cancelled { reason: CancelReason::SessionDeleted };
 
 /// The state of a notice that is to be delivered.
 pub const NOTICE_DUE: &str = "due";
@@ -17,10 +22,10 @@ pub const NOTICE_DUE: &str = "due";
 /// What a notice is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum NoticeKind {
-    /// A turn ended with an answer.
+    /// A turn ended with its answer.
     #[serde(rename = "turn.completed")]
     Completed,
-    /// A turn could not be finished.
+    /// A turn ended without its answer, or with a part of it.
     #[serde(rename = "turn.failed")]
     Failed,
     /// A turn was stopped.
@@ -112,11 +117,13 @@ impl Notices {
         }
         let at = Timestamp::now();
         let notice = match &state.phase {
+            // Nothing is left of it that could be looked at.
+            Phase::Ended(ended) if ended.outcome == DELETED => return None,
             Phase::Ended(ended) => {
                 let (kind, outcome, code) = match &ended.outcome {
                     Outcome::Completed => (NoticeKind::Completed, "completed", None),
-                    Outcome::MaxTokens => (NoticeKind::Completed, "max_tokens", None),
-                    Outcome::Refused => (NoticeKind::Completed, "refused", None),
+                    Outcome::MaxTokens => (NoticeKind::Failed, "max_tokens", Some("CONTEXT_OVERFLOW")),
+                    Outcome::Refused => (NoticeKind::Failed, "refused", Some("REFUSED")),
                     Outcome::Failed { code, .. } => (NoticeKind::Failed, "failed", Some(code.as_str())),
                     Outcome::Cancelled { reason } => (NoticeKind::Cancelled, "cancelled", Some(reason.as_str())),
                 };

@@ -14,6 +14,7 @@ use crate::{
     permissions::Permissions,
     prior::Prior,
     tail::Tail,
+    told::Told,
     turn::{Left, Turn},
     turn_log::TurnLog,
 };
@@ -64,6 +65,7 @@ impl Engine {
             documents: Documents::default(),
             permissions: Permissions::default(),
             lists: None,
+            told: Told::default(),
         };
         self.0.tasks.spawn(async move {
             let left = turn.run(live).await;
@@ -118,17 +120,19 @@ impl Engine {
     }
 
     pub(crate) async fn recover(&self, claimed: ClaimedTurn, live: Enlisted) {
-        let permit = tokio::select! {
-            permit = Arc::clone(&self.0.slots).acquire_owned() => permit.ok(),
+        let by = claimed.by.clone();
+        let slot = tokio::select! {
+            slot = self.slot_in_turn(&claimed.tenant, by.as_ref()) => slot,
             // It is to be ended, which needs no slot.
-            _ = live.live.interrupted() => None,
+            _ = live.live.interrupted() => {
+                Slot { _permit: None, _place: self.0.running.enter_anyway(&claimed.tenant, by) }
+            }
         };
         while !self.0.draining() {
             match Box::pin(self.load(&claimed)).await {
                 Ok(None) => return,
                 Ok(Some((owned, prior))) => {
-                    let place = self.0.running.enter_anyway(&owned.tenant, owned.state.by.clone());
-                    self.run(owned, prior, live, Some(Slot { _permit: permit, _place: place }));
+                    self.run(owned, prior, live, Some(slot));
                     return;
                 }
                 Err(ReadError::Store(error)) if error.is_retryable() => {

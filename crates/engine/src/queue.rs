@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -16,7 +16,6 @@ use futures_util::future::BoxFuture;
 use crate::{
     Engine, Started, SubmitError,
     accept::{Place, Taken, is_queued},
-    account::Slot,
     prior::Prior,
     spending,
 };
@@ -138,12 +137,11 @@ impl Engine {
             event: Event::TurnStarted(started),
             writes: vec![spending::turn_begun(&agent, by.clone(), Timestamp::now())],
         };
-        let permit = tokio::select! {
-            permit = Arc::clone(&self.0.slots).acquire_owned() => permit.ok(),
+        let slot = tokio::select! {
+            slot = self.slot_in_turn(tenant, by.as_ref()) => slot,
             // The next start goes on with the queue.
             () = self.0.drain.cancelled() => return Ok(Looked::Busy),
         };
-        let slot = Slot { _permit: permit, _place: self.0.running.enter_anyway(tenant, by) };
         let place = Place { session: session.clone(), agent, config: record.config };
         let started = self.take_up(tenant, place, taken, None, &mut Some(slot)).await?;
         self.0.metrics.turns_started.inc();

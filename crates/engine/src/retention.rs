@@ -36,7 +36,8 @@ impl Level {
     fn drops(self, event: &Event) -> bool {
         match self {
             Self::Deltas => {
-                matches!(event, Event::TextDelta(_) | Event::ThinkingDelta(_) | Event::ArtifactDelta(_))
+                use Event::{ArtifactDelta, StepUsed, TextDelta, ThinkingDelta};
+                matches!(event, TextDelta(_) | ThinkingDelta(_) | ArtifactDelta(_) | StepUsed(_))
             }
             Self::Ends => !matches!(event, Event::TurnStarted(_) | Event::StepFinished(_) | Event::TurnEnded(_)),
         }

@@ -1,13 +1,18 @@
 //! Counts what turns use, in the same commit as the events that tell it: so the sums are exact, whatever becomes of the
 //! turn or the process.
 
-use everturn_core::{Day, Event, KeyId, TenantId, Timestamp, Usage};
+use everturn_core::{Day, Event, Finish, KeyId, StepFinished, TenantId, Timestamp, Usage};
 use everturn_store::{CommandKey, StoreError, UsageCount, UsageRow, UsageSlot, Write};
 
 use crate::{Agent, Engine, turn::Turn};
 
 /// What an event says was used: model calls, and their tokens.
 fn spent(event: &Event) -> Option<UsageCount> {
+    // A step that was ended between two attempts: the next call was not made.
+    let unmade = |finished: &StepFinished| finished.finish == Finish::Aborted && finished.usage.is_zero();
+    if matches!(event, Event::StepFinished(finished) if unmade(finished)) {
+        return None;
+    }
     let tokens = match event {
         Event::StepFinished(finished) => finished.usage,
         Event::StepRestarted { usage, .. } => *usage,

@@ -10,7 +10,7 @@ use std::{
 
 use everturn_core::{
     CallId, CallRoute, Content, Event, FailureCode, Finish, Json, Message, StepFinished, Timestamp, ToolUse, Usage,
-    Wait, context,
+    Wait,
 };
 use everturn_models::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
 use futures_util::StreamExt as _;
@@ -19,7 +19,8 @@ use tokio::time::{Instant, Sleep};
 use crate::{
     draft::Drafts,
     metrics::Label,
-    turn::{CountInput, Stopped, Turn},
+    told::CountInput,
+    turn::{Stopped, Turn},
     turn_log::Pushed,
 };
 
@@ -99,6 +100,7 @@ impl Turn {
     fn void_attempt(&mut self, reason: String, attempt: u32, usage: Usage) -> Result<(), Stopped> {
         self.shared.metrics.step_restarts.inc();
         self.record(Event::StepRestarted { reason, attempt, usage })?;
+        self.forget_told();
         Ok(())
     }
 
@@ -163,6 +165,7 @@ impl Turn {
     }
 
     async fn attempt(&mut self) -> Result<Attempt, Stopped> {
+        self.forget_told();
         let request = self.request();
         let mut watchdog = Watchdog::new(self.shared.settings.step_idle_timeout);
         let call = self.current_model().stream(request);
@@ -184,6 +187,9 @@ impl Turn {
             if received > MAX_ANSWER_BYTES {
                 let message = format!("the model's answer is longer than {MAX_ANSWER_BYTES} bytes, which is the limit");
                 return Ok(Attempt::Failed(ModelError::new(ModelErrorKind::Rejected, message)));
+            }
+            if goes_on(&event) {
+                self.keep_told()?;
             }
             let pushed = match event {
                 ModelEvent::Text(text) => self.record(Event::TextDelta(text))?,
@@ -213,6 +219,10 @@ impl Turn {
                     let shown: String = input.chars().take(200).collect();
                     let reason = format!("The input of {name} is not a JSON object: {shown}");
                     self.call(drafts.abandon(part), name, Json::empty_object(), CallRoute::Refused { reason })?
+                }
+                ModelEvent::Used(usage) => {
+                    self.hear(usage);
+                    continue;
                 }
                 ModelEvent::Finished { finish, usage } => {
                     self.finish(finish, usage, signature, &afterthought)?;
@@ -275,23 +285,20 @@ impl Turn {
         self.record(Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false, step: 0 }))?;
         Ok(())
     }
+}
 
-    /// What a step that was interrupted has used. Of one that may have been waiting for its next attempt, only what was
-    /// answered is known to be used.
-    pub(crate) fn used_by_interrupted_step(&self) -> Usage {
-        let retried = self.state.step.as_ref().is_some_and(|step| step.attempts > 0);
-        self.used_by_open_step(if retried { CountInput::IfAnswered } else { CountInput::Always })
-    }
-
-    /// A guess at what the step under way has used, for providers that do not say and calls that were cut.
-    pub(crate) fn used_by_open_step(&self, count: CountInput) -> Usage {
-        let Some(step) = &self.state.step else { return Usage::default() };
-        let calls: u64 = step.calls.iter().map(|(call, _)| context::estimate_text(call.input.as_str())).sum();
-        let output = context::estimate_text(&step.text) + context::estimate_text(&step.thinking) + calls;
-        if output == 0 && count == CountInput::IfAnswered {
-            return Usage::default();
-        }
-        Usage { input: self.estimated_context(), output }
+/// Whether an event says that there is more to come. Calls are completed with the end of some answers.
+fn goes_on(event: &ModelEvent) -> bool {
+    match event {
+        ModelEvent::Text(_)
+        | ModelEvent::Thinking(_)
+        | ModelEvent::ToolCallStarted { .. }
+        | ModelEvent::ToolInputDelta { .. } => true,
+        ModelEvent::ThinkingSignature(_)
+        | ModelEvent::ToolCall { .. }
+        | ModelEvent::BadToolCall { .. }
+        | ModelEvent::Used(_)
+        | ModelEvent::Finished { .. } => false,
     }
 }
 
@@ -301,7 +308,10 @@ fn size(event: &ModelEvent) -> usize {
         ModelEvent::Text(text) | ModelEvent::Thinking(text) | ModelEvent::ThinkingSignature(text) => text.len(),
         ModelEvent::ToolCall { name, input, .. } => 64 + name.len() + input.as_str().len(),
         ModelEvent::BadToolCall { name, .. } => 64 + name.len(),
-        ModelEvent::ToolCallStarted { .. } | ModelEvent::ToolInputDelta { .. } | ModelEvent::Finished { .. } => 0,
+        ModelEvent::ToolCallStarted { .. }
+        | ModelEvent::ToolInputDelta { .. }
+        | ModelEvent::Used(_)
+        | ModelEvent::Finished { .. } => 0,
     }
 }
 

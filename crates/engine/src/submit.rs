@@ -143,6 +143,12 @@ impl Engine {
     }
 
     async fn submit_now(&self, submit: Submit) -> Result<Started, SubmitError> {
+        // One after the other: the second would want a place to run in, for nothing.
+        let alone = submit.key.as_ref().map(|key| self.0.repetitions.of(&submit.tenant, &key.key));
+        let _alone = match &alone {
+            Some(alone) => Some(alone.lock().await),
+            None => None,
+        };
         // Before anything else: what was accepted once would now be refused, as a second turn while the first one runs.
         if let Some(started) = self.find_repetition(&submit).await? {
             return Ok(started);

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use everturn_core::{Content, Message, Usage, context};
+use everturn_core::{Content, Message, context};
 use everturn_models::{ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
 use futures_util::StreamExt as _;
 
-use crate::{step::backoff, turn::Turn};
+use crate::{step::backoff, told::CountInput, turn::Turn};
 
 /// What the model is asked for. The demo model knows the first words.
 const SUMMARISE: &str = "Summarise the conversation so far for the assistant who will go on with it. Keep names, \
@@ -31,15 +31,17 @@ impl Span {
 }
 
 impl Turn {
-    /// Has the model summarise a part of history, again while it fails for the moment. Adds what all attempts used.
-    pub(crate) async fn summarise(&self, span: Span, used: &mut Usage) -> Result<String, ModelError> {
-        let settings = &self.shared.settings;
+    /// Has the model summarise a part of history, again while it fails for the moment. What all attempts used is kept
+    /// aside, see [`Turn::take_summary`].
+    pub(crate) async fn summarise(&mut self, span: Span) -> Result<String, ModelError> {
         let mut attempt = 0;
         loop {
-            let error = match Box::pin(self.attempt_summary(span, used)).await {
+            let error = match Box::pin(self.attempt_summary(span)).await {
                 Ok(summary) => return Ok(summary),
                 Err(error) => error,
             };
+            self.end_summary(None, CountInput::IfAnswered);
+            let settings = &self.shared.settings;
             let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempt));
             if !error.is_retryable() || attempt >= settings.retries || wait > settings.retry_max {
                 return Err(error);
@@ -49,23 +51,21 @@ impl Turn {
         }
     }
 
-    async fn attempt_summary(&self, span: Span, used: &mut Usage) -> Result<String, ModelError> {
+    async fn attempt_summary(&mut self, span: Span) -> Result<String, ModelError> {
         let messages = vec![Message::user(self.summary_request(span))];
-        let input = context::estimate(&messages);
+        self.begin_summary(context::estimate(&messages));
         let max_output_tokens = Some(span.room());
         let request = ModelRequest { messages: messages.into(), max_output_tokens, ..ModelRequest::default() };
         let idle = self.shared.settings.step_idle_timeout;
         let silent = |_| ModelError::new(ModelErrorKind::Timeout, format!("the model was silent for {idle:?}"));
         let call = self.agent.models[self.model].stream(request);
         let mut stream = tokio::time::timeout(idle, call).await.map_err(silent)??;
-        let mut summary = String::new();
         while let Some(event) = tokio::time::timeout(idle, stream.next()).await.map_err(silent)? {
             match event? {
-                ModelEvent::Text(text) => summary.push_str(&text),
+                ModelEvent::Text(text) => self.hear_summary(&text),
+                ModelEvent::Used(usage) => self.hear_of_summary(usage),
                 ModelEvent::Finished { finish, usage } => {
-                    let output = context::estimate_text(&summary);
-                    *used += usage.unwrap_or(Usage { input, output });
-                    return usable(summary, finish, span);
+                    return usable(self.end_summary(usage, CountInput::Always), finish, span);
                 }
                 ModelEvent::Thinking(_)
                 | ModelEvent::ThinkingSignature(_)

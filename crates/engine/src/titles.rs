@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{KeyId, Message, Role, SessionId, TenantId};
+use everturn_core::{KeyId, Message, Role, SessionId, TenantId, Usage, context};
 use everturn_models::{ModelEvent, ModelRequest};
 use everturn_store::{StoreError, Write};
 use futures_util::StreamExt as _;
@@ -41,11 +41,7 @@ impl Engine {
             return;
         }
         self.0.tasks.spawn(async move {
-            let named = tokio::select! {
-                named = Box::pin(engine.make_title(&tenant, &session, &agent)) => named,
-                // The next turn of the session tries again.
-                () = engine.0.drain.cancelled() => Ok(()),
-            };
+            let named = Box::pin(engine.make_title(&tenant, &session, &agent)).await;
             engine.0.naming.end(&session);
             if let Err(error) = named {
                 tracing::debug!(%session, %error, "could not name a session");
@@ -66,6 +62,10 @@ impl Engine {
         let Some(question) = said(Role::User) else { return Ok(()) };
         let answer = said(Role::Assistant).unwrap_or_default();
         let asked = if agent.titles { self.ask_for_title(tenant, agent, by, &question, &answer).await } else { None };
+        if self.0.draining() {
+            // The next turn of the session tries again.
+            return Ok(());
+        }
         let title = asked.unwrap_or_else(|| first_words(&question));
         // Somebody may have named it while the model was thinking, and knows better.
         match self.0.store.session(tenant, session).await? {
@@ -113,22 +113,32 @@ impl Engine {
             temperature: None,
         };
         let model = agent.models.first()?;
+        let asked = context::estimate_text(&request.system) + context::estimate(&request.messages);
+        let (mut text, mut told, mut answered) = (String::new(), None, false);
         let call = async {
             let mut stream = model.stream(request).await.ok()?;
-            let mut text = String::new();
             while let Some(Ok(event)) = stream.next().await {
+                answered = true;
                 match event {
                     ModelEvent::Text(piece) if text.len() < SHOWN_BYTES => text.push_str(&piece),
                     ModelEvent::Finished { usage, .. } => {
-                        return Some((text, usage.unwrap_or_default()));
+                        told = usage;
+                        return Some(());
                     }
                     _ => {}
                 }
             }
             None
         };
-        let (text, usage) = tokio::time::timeout(PATIENCE, call).await.ok()??;
+        let finished = tokio::select! {
+            finished = tokio::time::timeout(PATIENCE, call) => finished.ok().flatten(),
+            () = self.0.drain.cancelled() => None,
+        };
+        // As of a turn's call: a guess where nothing was told, and nothing for one that failed before it began to answer.
+        let guess = Usage { input: asked, output: context::estimate_text(&text) };
+        let usage = told.unwrap_or(if answered { guess } else { Usage::default() });
         self.spend(tenant, &agent.name, model.name(), by, usage).await;
+        finished?;
         clean(&text)
     }
 }

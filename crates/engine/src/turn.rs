@@ -23,6 +23,7 @@ use crate::{
     notices::Noticed,
     permissions::Permissions,
     prior::Prior,
+    told::Told,
     turn_log::{Pushed, TurnLog},
 };
 
@@ -78,6 +79,8 @@ pub(crate) struct Turn {
     pub(crate) permissions: Permissions,
     /// The lists of the agent's tool servers, as they were when this turn last looked.
     pub(crate) lists: Option<BTreeMap<String, u64>>,
+    /// What providers have told of calls under way.
+    pub(crate) told: Told,
 }
 
 impl Turn {
@@ -222,7 +225,8 @@ impl Turn {
     pub(crate) async fn close(&mut self, outcome: Outcome, usage: Usage, calls: &str) -> Result<(), Stopped> {
         let mut state = self.state.clone();
         let mut events = Vec::new();
-        let writes = forms::cancelled(&state);
+        let mut writes = forms::cancelled(&state);
+        writes.extend(self.spend_summary());
         if let Some(step) = &state.step {
             let content = step.content();
             let finished = StepFinished { content, finish: Finish::Aborted, usage, deltas_dropped: false, step: 0 };
@@ -256,15 +260,6 @@ impl Turn {
         let outcome = Outcome::Failed { code, message, retryable };
         self.close(outcome, usage, "Tool call not run: the turn failed").await
     }
-}
-
-/// Whether the input of a call without any answer counts as used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CountInput {
-    /// The call was under way when we ended it.
-    Always,
-    /// The provider failed before it said anything.
-    IfAnswered,
 }
 
 /// What is kept of a turn that rests.

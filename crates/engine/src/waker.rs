@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -16,7 +16,6 @@ use tokio::sync::Notify;
 use crate::{
     Engine, SubmitError,
     accept::{Place, Resume},
-    account::Slot,
 };
 
 /// How many due turns are looked for at a time.
@@ -105,12 +104,11 @@ impl Engine {
 
     async fn wake(&self, due: &DueTurn) -> Result<(), SubmitError> {
         let DueTurn { tenant, session, turn, .. } = due;
-        let permit = tokio::select! {
-            permit = Arc::clone(&self.0.slots).acquire_owned() => permit.ok(),
+        let by = self.0.store.turn(tenant, session, turn).await?.and_then(|turn| turn.by);
+        let mut slot = tokio::select! {
+            slot = self.slot_in_turn(tenant, by.as_ref()) => Some(slot),
             () = self.0.drain.cancelled() => return Ok(()),
         };
-        let by = self.0.store.turn(tenant, session, turn).await?.and_then(|turn| turn.by);
-        let mut slot = Some(Slot { _permit: permit, _place: self.0.running.enter_anyway(tenant, by) });
         for _ in 0..MAX_CONFLICTS {
             let Some(record) = self.0.store.session(tenant, session).await? else { return Ok(()) };
             let wait = match record.last_turn.filter(|last| last.id == *turn).map(|last| last.status) {

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
-use everturn_http::Quotas;
+use everturn_http::{Quotas, TlsFiles};
 
 use crate::{
     config::{self, Config, Environment, LoadError, Overrides, Source},
@@ -61,14 +61,14 @@ enum ConfigCommand {
         /// The file [default: ./everturn.toml]
         #[arg(env = "EVERTURN_CONFIG", hide_env_values = true)]
         file: Option<PathBuf>,
+        #[command(flatten)]
+        settings: SettingArgs,
     },
 }
 
+/// What wins over the file, wherever it is read.
 #[derive(Debug, Args)]
-struct ServeArgs {
-    /// Configuration file [default: ./everturn.toml, if it exists]
-    #[arg(long, short, value_name = "FILE", env = "EVERTURN_CONFIG", hide_env_values = true)]
-    config: Option<PathBuf>,
+struct SettingArgs {
     /// Address and port to listen on [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS", env = "EVERTURN_LISTEN", hide_env_values = true)]
     listen: Option<String>,
@@ -85,6 +85,22 @@ struct ServeArgs {
     /// The certificate's private key: a PEM file
     #[arg(long, value_name = "FILE", env = "EVERTURN_TLS_KEY", hide_env_values = true)]
     tls_key: Option<String>,
+}
+
+impl From<SettingArgs> for Overrides {
+    fn from(arguments: SettingArgs) -> Self {
+        let SettingArgs { listen, store, durability, tls_cert, tls_key } = arguments;
+        Self { listen, store, durability, tls_cert, tls_key }
+    }
+}
+
+#[derive(Debug, Args)]
+struct ServeArgs {
+    /// Configuration file [default: ./everturn.toml, if it exists]
+    #[arg(long, short, value_name = "FILE", env = "EVERTURN_CONFIG", hide_env_values = true)]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: SettingArgs,
     /// Log level, or directives such as `info,everturn_store=debug`
     #[arg(long, value_name = "LEVEL", env = "EVERTURN_LOG", hide_env_values = true, default_value = "info",
         value_parser = telemetry::log_filter)]
@@ -101,8 +117,8 @@ impl Cli {
         let result = match self.command {
             None => run_server(self.serve, environment).map(done),
             Some(Command::Serve(arguments)) => run_server(arguments, environment).map(done),
-            Some(Command::Config { command: ConfigCommand::Check { file } }) => {
-                check_config(file, environment).map(done)
+            Some(Command::Config { command: ConfigCommand::Check { file, settings } }) => {
+                check_config(file, settings, environment).map(done)
             }
             Some(Command::Keys { command }) => run_keys(command, environment).map(done),
             Some(Command::Mcp { command }) => run_mcp(command, environment),
@@ -154,13 +170,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 
 fn run_server(arguments: ServeArgs, environment: &Environment) -> Result<(), Failure> {
     telemetry::init(&arguments.log_level, arguments.log_format)?;
-    let overrides = Overrides {
-        listen: arguments.listen,
-        store: arguments.store,
-        durability: arguments.durability,
-        tls_cert: arguments.tls_cert,
-        tls_key: arguments.tls_key,
-    };
+    let overrides = Overrides::from(arguments.settings);
     let runtime = runtime()?;
     let config = runtime.block_on(config::load(arguments.config.as_deref(), &overrides, environment))?;
     runtime.block_on(serve::run(config, environment))?;
@@ -185,10 +195,11 @@ fn run_mcp(command: McpCommand, environment: &Environment) -> Result<ExitCode, F
     Ok(runtime.block_on(command.run(&config, environment))?)
 }
 
-fn check_config(file: Option<PathBuf>, environment: &Environment) -> Result<(), Failure> {
-    let config = runtime()?.block_on(config::load(file.as_deref(), &Overrides::default(), environment))?;
-    if let Some(files) = &config.tls {
-        files.check().map_err(anyhow::Error::from)?;
+fn check_config(file: Option<PathBuf>, settings: SettingArgs, environment: &Environment) -> Result<(), Failure> {
+    let config = runtime()?.block_on(config::load(file.as_deref(), &Overrides::from(settings), environment))?;
+    let untimely = config.tls.as_ref().map(TlsFiles::check).transpose().map_err(anyhow::Error::from)?;
+    if let Some(untimely) = untimely.flatten() {
+        anstream::eprintln!("warning: {untimely}");
     }
     anstream::println!("{}", summary(&config));
     Ok(())

@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use everturn_aap::Aap;
-use everturn_engine::{Engine, Metrics, Parts};
+use everturn_engine::{Accounts, Engine, Metrics, Parts};
 use everturn_goose::Goose;
 use everturn_http::{
     BodyLimits, Connections, HttpMetrics, Keys, Operations, Report, Tls, TlsFiles, Views, cors, count_answers, docs,
@@ -106,6 +106,7 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
         models: Arc::new(providers),
         tools,
         settings: compose::settings(&config),
+        accounts: Arc::clone(&keys) as Arc<dyn Accounts>,
         notices,
         metrics,
     })

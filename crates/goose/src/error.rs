@@ -88,7 +88,7 @@ impl ApiError {
         let text = error.to_string();
         match error {
             SubmitError::NotFound => Self::no_session(session.map_or("", SessionId::as_str)),
-            SubmitError::Deleted { .. } => Self::new(StatusCode::GONE, text),
+            SubmitError::Deleted { .. } | SubmitError::RepeatedGone { .. } => Self::new(StatusCode::GONE, text),
             SubmitError::Refused(Refused::Busy) => {
                 Self::conflict("Session already has an active request. Cancel it first, or wait until it ends.")
             }

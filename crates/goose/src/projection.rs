@@ -186,6 +186,7 @@ impl Goose {
             | Event::TextDelta(_)
             | Event::ThinkingDelta(_)
             | Event::ToolCalled { .. }
+            | Event::StepUsed(_)
             | Event::StepRestarted { .. }
             | Event::ToolIntended { .. }
             | Event::TimerSet { .. }

@@ -175,10 +175,7 @@ async fn reply(State(api): State<Api>, headers: HeaderMap, body: Body, style: St
         return Err(ApiError::invalid(format!("session_id: {taken} is a path of this API; choose another name")));
     }
     let message = the_message(request.user_message)?;
-    let key = match submission_key(&headers, "POST /reply", &body)? {
-        Some(key) => Some(key),
-        None => named(session.as_ref(), &message, &body)?,
-    };
+    let key = submission_key(&headers, "POST /reply", &body)?.or_else(|| named(session.as_ref(), &message, &body));
     let speech = Speech {
         said: user_message(message)?,
         history: request.override_conversation.map(unwrapped),
@@ -203,6 +200,9 @@ fn shown(view: &TurnView, said: &[Said]) -> Option<Bytes> {
 
 pub(crate) fn the_message(message: Option<Object<MessageIn>>) -> Result<MessageIn, ApiError> {
     let Object(message) = message.ok_or_else(|| ApiError::invalid("user_message is missing"))?;
+    if message.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > MAX_MESSAGE_ID) {
+        return Err(ApiError::invalid(format!("user_message.id: a message's id has 1 to {MAX_MESSAGE_ID} bytes")));
+    }
     Ok(message)
 }
 
@@ -211,13 +211,10 @@ pub(crate) fn unwrapped(messages: Vec<Object<MessageIn>>) -> Vec<MessageIn> {
 }
 
 /// A message that has a name is taken once under it.
-fn named(session: Option<&SessionId>, message: &MessageIn, body: &[u8]) -> Result<Option<SubmissionKey>, ApiError> {
-    let Some(id) = &message.id else { return Ok(None) };
-    if id.is_empty() || id.len() > MAX_MESSAGE_ID {
-        return Err(ApiError::invalid(format!("user_message.id: a message's id has 1 to {MAX_MESSAGE_ID} bytes")));
-    }
+fn named(session: Option<&SessionId>, message: &MessageIn, body: &[u8]) -> Option<SubmissionKey> {
+    let id = message.id.as_ref()?;
     let key = format!("goose:{}:{id}", session.map_or("", SessionId::as_str));
-    Ok(Some(named_submission(key, "POST /reply", body)))
+    Some(named_submission(key, "POST /reply", body))
 }
 
 impl Api {

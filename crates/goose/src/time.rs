@@ -13,10 +13,12 @@ pub(crate) fn seconds(time: Timestamp) -> i64 {
     time.millis().div_euclid(1000)
 }
 
-/// RFC 3339, UTC, in whole seconds. Times that no calendar of ours has are shown as the nearest that it has.
+/// The first second of the year 0, before which RFC 3339 has none.
+const FIRST: i64 = -62_167_219_200;
+
+/// RFC 3339, UTC, in whole seconds. Times that it cannot tell are shown as the nearest that it can.
 pub(crate) fn rfc3339(time: Timestamp) -> String {
-    let nearest = if time.millis() < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
-    let time = jiff::Timestamp::from_second(seconds(time)).unwrap_or(nearest);
+    let time = jiff::Timestamp::from_second(seconds(time).max(FIRST)).unwrap_or(jiff::Timestamp::MAX);
     format!("{time:.0}")
 }
 

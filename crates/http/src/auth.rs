@@ -108,8 +108,8 @@ pub enum AuthError {
     },
     /// A server without keys was called by a name that is not this machine's.
     #[error(
-        "this server runs without keys and answers only to localhost, 127.0.0.1 and [::1]; \
-         call it by one of these names, or configure a key"
+        "this server runs without keys and answers only to localhost, 127.0.0.1 and [::1], and to a trusted proxy only \
+         if it says that a client on this machine called one of these names; call it by one of them, or configure a key"
     )]
     Host,
 }
@@ -131,21 +131,6 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 /// The key in another header.
 pub(crate) fn in_header<'h>(headers: &'h HeaderMap, place: &HeaderName) -> Option<&'h [u8]> {
     headers.get(place).map(|value| value.as_bytes().trim_ascii())
-}
-
-/// Whether the request calls this machine by one of its own names. A page on the web can have its own name resolve to
-/// this machine; the browser then sends that name.
-pub(crate) fn names_this_machine(headers: &HeaderMap) -> bool {
-    headers.get(header::HOST).is_none_or(|host| host.to_str().is_ok_and(is_loopback))
-}
-
-fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').map_or(rest, |(name, _)| name),
-        None => host.split_once(':').map_or(host, |(name, _)| name),
-    };
-    let address = name.parse::<std::net::IpAddr>();
-    name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::{convert::Infallible, future::Future, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
-use axum::{Router, body::Body};
-use http::{Request, Response};
+use axum::{Json, Router, body::Body, response::IntoResponse as _};
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::{body::Incoming, service::Service};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -19,6 +19,7 @@ use tower::ServiceExt as _;
 
 use crate::{
     activity::{Activity, Tracked},
+    host::{self, HostError},
     proxies::Proxies,
     tls::Tls,
 };
@@ -166,6 +167,19 @@ async fn say_https(mut socket: TcpStream) {
     }
 }
 
+/// Tells a client that its request calls no host, or several, in the words of every dialect: it may be for any.
+fn refuse(error: HostError, version: Version) -> Response<Body> {
+    let message = error.to_string();
+    let detail = serde_json::json!({ "code": "HOST_INVALID", "message": message });
+    let body = serde_json::json!({ "error": message, "message": message, "detail": detail });
+    let mut answer = (StatusCode::BAD_REQUEST, Json(body)).into_response();
+    if version < Version::HTTP_2 {
+        // Whoever wrote two heads in one may have meant two requests.
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
 /// Answers the requests of one connection.
 struct Serving {
     door: Arc<Door>,
@@ -182,6 +196,11 @@ impl Service<Request<Incoming>> for Serving {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let under_way = self.activity.request();
         let (mut parts, body) = request.into_parts();
+        if let Err(error) = host::settle(&mut parts) {
+            tracing::debug!(client = %self.peer.ip(), %error, "a request calls no host");
+            let answer = refuse(error, parts.version).map(|body| Tracked { body, _request: under_way });
+            return Box::pin(std::future::ready(Ok(answer)));
+        }
         let client = self.door.proxies.admit(self.peer.ip(), self.secure, &mut parts);
         parts.extensions.insert(client);
         let answer = self.door.app.clone().oneshot(Request::from_parts(parts, Body::new(body)));

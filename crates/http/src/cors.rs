@@ -26,8 +26,11 @@ pub async fn cors(request: Request, next: Next) -> Response {
     };
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    let exposed =
-        HeaderValue::from_static("x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag");
+    // The last two are for OpenAI's SDK, which in a page would not know when not to try again.
+    let exposed = HeaderValue::from_static(
+        "x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry, \
+         x-everturn-status",
+    );
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     response
 }

@@ -2,10 +2,13 @@
 
 use std::net::IpAddr;
 
-use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts, uri::Authority};
+use http::{HeaderMap, HeaderName, header, request::Parts, uri::Authority};
 use ipnet::IpNet;
 
-use crate::forwarded::{Hop, forwarded, host_name, is_https, x_forwarded_for};
+use crate::{
+    forwarded::{Hop, forwarded, host_name, is_https, x_forwarded_for},
+    host::{UNNAMED, is_loopback, names_this_machine},
+};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -16,8 +19,6 @@ const UNUSED: [&str; 4] = ["x-forwarded-port", "x-forwarded-server", "x-forwarde
 const MAX_BYTES: usize = 4096;
 /// Most proxies in a row.
 const MAX_HOPS: usize = 32;
-/// Stands for a host that a proxy did not name. It belongs to nobody, by RFC 2606.
-const UNNAMED: HeaderValue = HeaderValue::from_static("forwarded.invalid");
 
 /// Who sent a request, as far as it can be known. It is among the extensions of every request that came by the network.
 ///
@@ -60,8 +61,8 @@ struct Outcome {
     ip: IpAddr,
     secure: bool,
     host: Option<Authority>,
-    /// Whether the walk to the client came to an end at a client, and not at words that are no address.
-    complete: bool,
+    /// Whether every proxy says that it was called from this machine, by one of its names.
+    here: bool,
 }
 
 impl Proxies {
@@ -75,31 +76,26 @@ impl Proxies {
         self.trusted.iter().any(|network| network.contains(&ip))
     }
 
-    /// Finds out who sent a request, takes the proxies' headers off it, and settles its `Host`.
+    /// Finds out who sent a request whose `Host` is settled, takes the proxies' headers off it, and takes its `Host` away
+    /// if that is only how a proxy calls us.
     ///
     /// What a proxy says can take away, never give: a server without keys serves those on this machine only, which it
-    /// sees by the `Host` that they call. If a proxy says that the client called another name, or is elsewhere, then a
-    /// `Host` that names this machine is replaced: it is only how the proxy calls us. The other way round, no header
-    /// makes a foreign `Host` one of this machine.
+    /// sees by the `Host` that they call. Through a trusted proxy, a `Host` that names this machine counts only if
+    /// everything that is said by it, and by those before it, is that somebody on this machine called it by such a name.
+    /// The other way round, no header makes a foreign `Host` one of this machine.
     pub(crate) fn admit(&self, peer: IpAddr, secure: bool, request: &mut Parts) -> ClientAddress {
         let peer = peer.to_canonical();
-        let outcome = if self.trusts(peer) { self.outcome(peer, &request.headers) } else { None };
+        let trusted = self.trusts(peer);
+        let outcome = if trusted { self.outcome(peer, &request.headers) } else { None };
         strip(&mut request.headers);
-        // HTTP/2 has the host in another place, which wins over the header.
-        if request.version == http::Version::HTTP_2
-            && let Some(host) = request.uri.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok())
-        {
-            request.headers.insert(header::HOST, host);
+        let here = outcome.as_ref().map_or(!trusted, |outcome| outcome.here && peer.is_loopback());
+        if !here && names_this_machine(&request.headers) {
+            request.headers.insert(header::HOST, UNNAMED);
         }
-        let Some(Outcome { ip, secure, host, complete }) = outcome else {
-            return ClientAddress { ip: peer, forwarded: false, secure, host: None };
-        };
-        let elsewhere = host.as_ref().filter(|host| !is_loopback(host.as_str()));
-        if (!complete || !ip.is_loopback() || elsewhere.is_some()) && names_this_machine(&request.headers) {
-            let named = elsewhere.and_then(|host| HeaderValue::from_str(host.as_str()).ok());
-            request.headers.insert(header::HOST, named.unwrap_or(UNNAMED));
+        match outcome {
+            Some(Outcome { ip, secure, host, here: _ }) => ClientAddress { ip, forwarded: true, secure, host },
+            None => ClientAddress { ip: peer, forwarded: false, secure, host: None },
         }
-        ClientAddress { ip, forwarded: true, secure, host }
     }
 
     /// `None` if no proxy said anything.
@@ -115,7 +111,7 @@ impl Proxies {
             (Some(one), Some(other)) => Some(Outcome {
                 ip: if one.ip == other.ip { one.ip } else { peer },
                 secure: one.secure && other.secure,
-                complete: one.complete && other.complete && one.ip == other.ip,
+                here: one.here && other.here && one.ip == other.ip,
                 host: one.host.filter(|host| Some(host) == other.host.as_ref()),
             }),
             (one, other) => one.or(other),
@@ -127,15 +123,15 @@ impl Proxies {
         if !headers.contains_key(header::FORWARDED) {
             return None;
         }
-        let mut outcome = Outcome { ip: peer, secure: false, host: None, complete: false };
         let hops = text(headers, &header::FORWARDED).and_then(|line| forwarded(&line)).unwrap_or_default();
+        let here = !hops.is_empty() && hops.iter().all(|hop| is_here(hop.node) && is_ours(hop.host.as_ref()));
+        let mut outcome = Outcome { ip: peer, secure: false, host: None, here };
         for Hop { node, secure, host } in hops.into_iter().rev().take(MAX_HOPS) {
             if !self.trusts(outcome.ip) {
                 break;
             }
             outcome.secure = secure.unwrap_or_default();
             outcome.host = host;
-            outcome.complete = node.is_some();
             let Some(ip) = node else { break };
             outcome.ip = ip;
         }
@@ -147,17 +143,18 @@ impl Proxies {
         if ![X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST].iter().any(|name| headers.contains_key(name)) {
             return None;
         }
-        let last = |name: HeaderName| text(headers, &name)?.rsplit(',').next().map(|item| item.trim().to_owned());
-        let secure = last(X_FORWARDED_PROTO).and_then(|scheme| is_https(&scheme)).unwrap_or_default();
-        let host = last(X_FORWARDED_HOST).and_then(|host| host_name(&host));
-        let mut outcome = Outcome { ip: peer, secure, host, complete: false };
-        let line = text(headers, &X_FORWARDED_FOR).unwrap_or_default();
-        let nodes: Vec<_> = x_forwarded_for(&line).collect();
+        let line = |name: HeaderName| text(headers, &name).unwrap_or_default();
+        let (schemes, hosts, nodes) = (line(X_FORWARDED_PROTO), line(X_FORWARDED_HOST), line(X_FORWARDED_FOR));
+        let secure = schemes.rsplit(',').next().and_then(|scheme| is_https(scheme.trim())).unwrap_or_default();
+        let hosts: Vec<_> = hosts.split(',').map(|host| host_name(host.trim())).collect();
+        let nodes: Vec<_> = x_forwarded_for(&nodes).collect();
+        // Where there is none, there is one that is nothing.
+        let here = nodes.iter().all(|node| is_here(*node)) && hosts.iter().all(|host| is_ours(host.as_ref()));
+        let mut outcome = Outcome { ip: peer, secure, host: hosts.into_iter().next_back().flatten(), here };
         for node in nodes.into_iter().rev().take(MAX_HOPS) {
             if !self.trusts(outcome.ip) {
                 break;
             }
-            outcome.complete = node.is_some();
             let Some(ip) = node else { break };
             outcome.ip = ip;
         }
@@ -185,17 +182,12 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-fn names_this_machine(headers: &HeaderMap) -> bool {
-    // The first counts where there are several. One that is missing, or is no text, is taken for this machine's too.
-    headers.get(header::HOST).is_none_or(|host| host.to_str().map_or(true, is_loopback))
+fn is_here(node: Option<IpAddr>) -> bool {
+    node.is_some_and(|ip| ip.is_loopback())
 }
 
-fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').map_or(rest, |(name, _)| name),
-        None => host.split_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+fn is_ours(host: Option<&Authority>) -> bool {
+    host.is_some_and(|host| is_loopback(host.as_str()))
 }
 
 #[cfg(test)]

@@ -12,14 +12,15 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::tls::{Renewed, Tls};
+use crate::tls::{Renewed, Tls, Untimely};
 
 /// What a file looks like from outside.
 type Look = Option<(SystemTime, u64)>;
 
 impl Tls {
     /// Reads the files again whenever they have changed, which is looked at so often, and whenever told to. A pair that
-    /// is no good is told in the log, once, and the old one stays in use. Never returns.
+    /// is no good is told in the log, once, and the old one stays in use. So is one whose time has not come or is over.
+    /// Never returns.
     pub async fn renew(self, every: Duration, mut told: mpsc::Receiver<()>) {
         let mut ticks = interval(every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -27,6 +28,7 @@ impl Tls {
         ticks.tick().await;
         let mut seen = self.look().await;
         let mut trouble: Option<String> = None;
+        let mut untimely = self.tell_time(None, false);
         loop {
             let asked = tokio::select! {
                 _ = ticks.tick() => false,
@@ -35,6 +37,7 @@ impl Tls {
             // Before reading, so that what is written meanwhile is seen next time.
             let now = self.look().await;
             if !asked && now == seen && trouble.is_none() {
+                untimely = self.tell_time(untimely, false);
                 continue;
             }
             seen = now;
@@ -58,7 +61,17 @@ impl Tls {
                     trouble = Some(error);
                 }
             }
+            untimely = self.tell_time(untimely, asked);
         }
+    }
+
+    /// Warns of a certificate whose time is not now, unless it was told already. Gives what there is to tell.
+    fn tell_time(&self, told: Option<Untimely>, again: bool) -> Option<Untimely> {
+        let untimely = self.untimely();
+        if let Some(untimely) = untimely.as_ref().filter(|untimely| again || told.as_ref() != Some(*untimely)) {
+            tracing::warn!("{untimely}");
+        }
+        untimely
     }
 
     async fn look(&self) -> [Look; 2] {

@@ -1,9 +1,12 @@
 //! https: a certificate and its key, read from files and read again when they are renewed.
 
+mod validity;
+
 use std::{
     fmt, io,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,6 +22,8 @@ use tokio_rustls::{
     },
     server::TlsStream,
 };
+
+pub use self::validity::Untimely;
 
 /// Larger files are neither certificates nor keys.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -70,9 +75,15 @@ pub enum TlsError {
 }
 
 impl TlsFiles {
-    /// Reads both files and checks that they hold what they should and belong together.
-    pub fn check(&self) -> Result<(), TlsError> {
-        self.read().map(drop)
+    /// Reads both files and checks that they hold what they should and belong together. Tells if the certificate is of
+    /// no use now, because of its time.
+    pub fn check(&self) -> Result<Option<Untimely>, TlsError> {
+        Ok(self.untimely(&*self.read()?))
+    }
+
+    fn untimely(&self, pair: &CertifiedKey) -> Option<Untimely> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Untimely::find(self.cert.clone(), &pair.cert, now)
     }
 
     pub(crate) fn read(&self) -> Result<Arc<CertifiedKey>, TlsError> {
@@ -214,6 +225,12 @@ impl Tls {
         let renewed = if current.cert == pair.cert { Renewed::Same } else { Renewed::Other };
         *current = pair;
         Ok(renewed)
+    }
+
+    /// Whether the certificate in use is of no use now, because of its time.
+    pub(crate) fn untimely(&self) -> Option<Untimely> {
+        let current = Arc::clone(&self.current.0.read().unwrap_or_else(PoisonError::into_inner));
+        self.files.untimely(&current)
     }
 
     pub(crate) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> io::Result<TlsStream<S>> {

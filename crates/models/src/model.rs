@@ -70,6 +70,9 @@ pub enum ModelEvent {
         /// What came instead.
         input: String,
     },
+    /// What the provider has told of the call's tokens so far: all of it, not what is new. Comes as often as that changes,
+    /// with some providers never, so that a call which is not brought to its end can be counted.
+    Used(Usage),
     /// The answer is complete. Always the last item of a stream that did not fail.
     Finished {
         /// Why the model stopped.

@@ -228,7 +228,7 @@ impl AgentIn {
 /// The configured ones come first, on the first page; the stored ones are paged.
 #[utoipa::path(
     get, path = "/agents", operation_id = "native_list_agents",
-    params(Paged),
+    params(Paged<{ List::Agents.letter() }>),
     responses(
         (status = 200, description = "A page", body = Agents<'_>, example = json!({ "agents": [{
             "agent_id": "demo", "name": "Demo", "description": null, "model": "demo/demo", "fallback": [],

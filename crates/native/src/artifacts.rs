@@ -113,7 +113,10 @@ impl<'a> From<&'a Artifact> for ArtifactOut<'a> {
 /// What agents have written, newest first.
 #[utoipa::path(
     get, path = "/artifacts", operation_id = "native_list_artifacts",
-    params(Paged, ("session_id" = Option<String>, Query, description = "Of this session only", nullable = false)),
+    params(
+        Paged<{ List::Artifacts.letter() }>,
+        ("session_id" = Option<String>, Query, description = "Of this session only", nullable = false),
+    ),
     responses(
         (status = 200, description = "A page", body = Artifacts<'_>, example = json!({ "artifacts": [{
             "artifact_id": "art_0198c0ffee", "artifact_type": "markdown", "title": "Plan", "version": 1,
@@ -184,7 +187,11 @@ pub(crate) struct DownloadQuery {
 /// Download an artifact
 #[utoipa::path(
     get, path = "/artifacts/{artifact}", operation_id = "native_download_artifact",
-    params(("artifact" = String, Path, description = "The artifact", example = "art_0198c0ffee"), DownloadQuery, ("If-None-Match" = Option<String>, Header, description = "The ETag of what the client has", nullable = false)),
+    params(
+        ("artifact" = String, Path, description = "The artifact", example = "art_0198c0ffee"),
+        DownloadQuery,
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of what the client has", nullable = false),
+    ),
     responses(
         (
             status = 200, description = "Its content",

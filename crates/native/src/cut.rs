@@ -34,10 +34,16 @@ struct CutIn {
 /// Makes a session that begins with this one's conversation: all of it, or up to and including a message.
 #[utoipa::path(
     post, path = "/sessions/{session}/fork", operation_id = "native_fork_session",
-    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), document::IdempotencyKey),
+    params(
+        ("session" = String, Path, description = "The session", example = "sess_0198c0ffee"),
+        document::IdempotencyKey,
+    ),
     request_body(content = CutIn, example = json!({ "at_message_id": "turn_0198c0ffee" })),
     responses(
-        (status = 201, description = "The new session", body = SessionDetails<'_>, example = json!(SessionDetails::example())),
+        (
+            status = 201, description = "The new session", body = SessionDetails<'_>,
+            example = json!(SessionDetails::example()),
+        ),
         Always, Posted, Busy, NoMessage,
     ),
 )]
@@ -64,10 +70,16 @@ pub(crate) async fn fork(
 /// Takes away what was said after a message.
 #[utoipa::path(
     post, path = "/sessions/{session}/truncate", operation_id = "native_truncate_session",
-    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), document::IdempotencyKey),
+    params(
+        ("session" = String, Path, description = "The session", example = "sess_0198c0ffee"),
+        document::IdempotencyKey,
+    ),
     request_body(content = inline(Truncate), example = json!({ "at_message_id": "turn_0198c0ffee" })),
     responses(
-        (status = 200, description = "The session", body = SessionDetails<'_>, example = json!(SessionDetails::example())),
+        (
+            status = 200, description = "The session", body = SessionDetails<'_>,
+            example = json!(SessionDetails::example()),
+        ),
         Always, Posted, Busy, NoMessage,
     ),
 )]

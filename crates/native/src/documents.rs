@@ -73,7 +73,7 @@ impl<'a> From<&'a Document> for DocumentOut<'a> {
 /// What people have given agents to read, newest first.
 #[utoipa::path(
     get, path = "/documents", operation_id = "native_list_documents",
-    params(Paged),
+    params(Paged<{ List::Documents.letter() }>),
     responses(
         (status = 200, description = "A page", body = Documents<'_>, example = json!({ "documents": [{
             "document_id": "doc_0198c0ffee", "name": "report.pdf", "content_type": "application/pdf", "bytes": 48213,
@@ -118,7 +118,10 @@ pub(crate) async fn show(State(api): State<Api>, path: path::One, headers: Heade
 /// As it was uploaded.
 #[utoipa::path(
     get, path = "/documents/{document}/content", operation_id = "native_download_document",
-    params(("document" = String, Path, description = "The document", example = "doc_0198c0ffee"), ("If-None-Match" = Option<String>, Header, description = "The ETag of what the client has", nullable = false)),
+    params(
+        ("document" = String, Path, description = "The document", example = "doc_0198c0ffee"),
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of what the client has", nullable = false),
+    ),
     responses(
         (
             status = 200, description = "Its content, of the type that it has",
@@ -175,7 +178,10 @@ fn parts(
 /// Delete a document
 #[utoipa::path(
     delete, path = "/documents/{document}", operation_id = "native_delete_document",
-    params(("document" = String, Path, description = "The document", example = "doc_0198c0ffee"), document::IdempotencyKey),
+    params(
+        ("document" = String, Path, description = "The document", example = "doc_0198c0ffee"),
+        document::IdempotencyKey,
+    ),
     responses((status = 204, description = "It is deleted"), Always, Keyed, NoDocument),
 )]
 pub(crate) async fn delete(

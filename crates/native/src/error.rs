@@ -17,6 +17,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 
 use crate::code::Code;
+pub(crate) use crate::thing::Thing;
 
 /// How long clients should wait before they try a busy or troubled server again, in seconds.
 const RETRY_AFTER: u32 = 2;
@@ -48,38 +49,6 @@ pub(crate) struct ApiError {
 #[schema(as = native::Error)]
 pub(crate) struct ErrorBody {
     pub(crate) detail: ApiError,
-}
-
-/// What can be not there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Thing {
-    Session,
-    Message,
-    Agent,
-    Document,
-    Form,
-    Artifact,
-    Permission,
-    Key,
-}
-
-impl Thing {
-    fn told(self) -> (Code, &'static str, &'static str) {
-        match self {
-            Self::Session => (Code::SessionNotFound, "session", "GET /api/v1/sessions lists yours"),
-            Self::Message => {
-                (Code::MessageNotFound, "message", "GET /api/v1/sessions/{session_id}/messages lists a session's")
-            }
-            Self::Agent => (Code::AgentNotFound, "agent", "GET /api/v1/agents lists them"),
-            Self::Document => (Code::DocumentNotFound, "document", "GET /api/v1/documents lists yours"),
-            Self::Form => (Code::FormNotFound, "form", "GET /api/v1/forms lists yours"),
-            Self::Artifact => (Code::ArtifactNotFound, "artifact", "GET /api/v1/artifacts lists yours"),
-            Self::Key => (Code::KeyNotFound, "key", "GET /api/v1/keys lists yours"),
-            Self::Permission => {
-                (Code::PermissionNotFound, "permission for tool", "GET /api/v1/permissions lists yours")
-            }
-        }
-    }
 }
 
 impl ApiError {
@@ -140,9 +109,10 @@ impl ApiError {
                 | UpdateError::NotesTooLong { .. },
             ) => Self::invalid(text),
             SubmitError::Overlay { .. } => Self::invalid(text),
-            SubmitError::Exists { .. } | SubmitError::Deleted { .. } | SubmitError::TooManyPermissions { .. } => {
-                Self::new(Code::Conflict, text)
-            }
+            SubmitError::Exists { .. }
+            | SubmitError::Deleted { .. }
+            | SubmitError::RepeatedGone { .. }
+            | SubmitError::TooManyPermissions { .. } => Self::new(Code::Conflict, text),
             SubmitError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
             SubmitError::QueueFull { .. } => Self::new(Code::SessionQueueFull, text),
             SubmitError::FormClosed { form } => Self::form_closed(&form),

@@ -121,7 +121,11 @@ impl<'a> From<&'a Form> for FormOut<'a> {
 /// What people are asked, newest first. A form is answered by a spawn in its session.
 #[utoipa::path(
     get, path = "/forms", operation_id = "native_list_forms",
-    params(Paged, ("session_id" = Option<String>, Query, description = "Of this session only", nullable = false), StatusQuery),
+    params(
+        Paged<{ List::Forms.letter() }>,
+        ("session_id" = Option<String>, Query, description = "Of this session only", nullable = false),
+        StatusQuery,
+    ),
     responses(
         (status = 200, description = "A page", body = Forms<'_>, example = json!({ "forms": [{
             "form_id": "form_0198c0ffee", "form_kind": "clarify", "status": "open", "session_id": "sess_0198c0ffee",

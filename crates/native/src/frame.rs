@@ -139,7 +139,7 @@ impl utoipa::PartialSchema for Event {
             "properties": { "type": { "type": "string", "enum": ["heartbeat"] } },
         });
         document::schema(json!({
-            "description": "What the data of an event of the view `native` is. Clients pass over types that they do not know.",
+            "description": "The data of an event of the view `native`. Clients pass over types that they do not know.",
             "oneOf": [
                 { "$ref": "#/components/schemas/native.Frame" },
                 piece("delta", "A piece of the answer."),

@@ -120,6 +120,9 @@ struct KeyIn {
     /// What it may use; what is left out is as the server is configured.
     #[schema(schema_with = wanted_quota)]
     quota: Option<Quota>,
+    /// Not taken: a key belongs to the tenant of the key that makes it.
+    #[schema(ignore)]
+    tenant: Option<String>,
 }
 
 fn names() -> document::AnySchema {
@@ -212,7 +215,7 @@ pub(crate) fn first() -> ApiError {
 /// that are.
 #[utoipa::path(
     get, path = "/keys", operation_id = "native_list_keys",
-    params(Paged),
+    params(Paged<{ List::Keys.letter() }>),
     responses(
         (status = 200, description = "A page", body = KeysOut, example = json!({ "keys": [{
             "key_id": "key_0199a1b2c3d47e8f9a0b1c2d3e4f5a6b", "name": "laptop", "tenant": "acme",
@@ -294,6 +297,11 @@ pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Bod
     }
     let body = read_body(&headers, body, api.limits).await?;
     let Object(request): Object<KeyIn> = parse_json(&body, api.limits)?;
+    if let Some(tenant) = request.tenant.as_ref().filter(|tenant| *tenant != caller.tenant.as_str()) {
+        let shown: String = tenant.chars().take(128).collect();
+        let message = format!("tenant: a key is made for your own tenant, {}, not for {shown:?}", caller.tenant);
+        return Err(ApiError::invalid(message).hint("use `everturn keys create --tenant` on the server's machine"));
+    }
     let request_key = submission_key(&headers, "POST /api/v1/keys", &body)?;
     let (key, secret) = api.keys.create(&caller.tenant, request.wanted()?, request_key).await?;
     tracing::info!(key = %key.id, tenant = %key.tenant, by = ?caller.account.key, "a key was made");

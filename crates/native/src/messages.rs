@@ -34,9 +34,15 @@ struct Messages<'a> {
 /// Newest first. One entry for what was asked and all that came of it.
 #[utoipa::path(
     get, path = "/sessions/{session}/messages", operation_id = "native_list_messages",
-    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), Paged),
+    params(
+        ("session" = String, Path, description = "The session", example = "sess_0198c0ffee"),
+        Paged<{ List::Messages.letter() }>,
+    ),
     responses(
-        (status = 200, description = "A page", body = Messages<'_>, example = json!({ "messages": [TurnOut::example()] })),
+        (
+            status = 200, description = "A page", body = Messages<'_>,
+            example = json!({ "messages": [TurnOut::example()] }),
+        ),
         Always, Listed, NoSession,
     ),
 )]
@@ -64,7 +70,10 @@ pub(crate) async fn list(
 /// What was asked and all that came of it.
 #[utoipa::path(
     get, path = "/sessions/{session}/messages/{turn}", operation_id = "native_show_message",
-    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), ("turn" = String, Path, description = "The message", example = "turn_0198c0ffee")),
+    params(
+        ("session" = String, Path, description = "The session", example = "sess_0198c0ffee"),
+        ("turn" = String, Path, description = "The message", example = "turn_0198c0ffee"),
+    ),
     responses(
         (status = 200, description = "The message", body = TurnOut<'_>, example = json!(TurnOut::example())),
         Always, NoMessage,

@@ -21,15 +21,15 @@ pub(crate) struct ListQuery {
     pub(crate) status: Option<String>,
 }
 
-/// What every list can be asked, for the document.
-pub(crate) struct Paged;
+/// What every list can be asked, for the document; cursors begin with the list's letter.
+pub(crate) struct Paged<const LETTER: char>;
 
-impl utoipa::IntoParams for Paged {
+impl<const LETTER: char> utoipa::IntoParams for Paged<LETTER> {
     fn into_params(
         _: impl Fn() -> Option<utoipa::openapi::path::ParameterIn>,
     ) -> Vec<utoipa::openapi::path::Parameter> {
         let limit = json!({ "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT });
-        let cursor = json!({ "type": "string", "pattern": "^[a-z][0-9a-f]{1,16}$" });
+        let cursor = json!({ "type": "string", "pattern": format!("^{LETTER}[0-9a-f]{{1,16}}$") });
         let parameter = |name: &str, description: &str, keywords| {
             utoipa::openapi::path::ParameterBuilder::new()
                 .name(name)
@@ -71,7 +71,8 @@ pub(crate) enum List {
 }
 
 impl List {
-    fn letter(self) -> char {
+    /// What its cursors begin with.
+    pub(crate) const fn letter(self) -> char {
         match self {
             Self::Sessions => 's',
             Self::Messages => 'm',

@@ -52,7 +52,7 @@ impl<'a> From<&'a Permission> for PermissionOut<'a> {
 /// The tools that somebody has allowed or denied for good, newest first.
 #[utoipa::path(
     get, path = "/permissions", operation_id = "native_list_permissions",
-    params(Paged),
+    params(Paged<{ List::Permissions.letter() }>),
     responses(
         (status = 200, description = "A page", body = Permissions<'_>, example = json!({ "permissions": [
             { "tool": "clock", "allowed": true, "decided_at": "2026-07-25T17:20:00.120Z" },

@@ -58,7 +58,8 @@ impl Projection for Native {
             | Kind::MODEL_CHANGED
             | Kind::HISTORY_COMPACTED
             | Kind::RESUMED
-            | Kind::NOTIFIED => {}
+            | Kind::NOTIFIED
+            | Kind::STEP_USED => {}
             _ => return decoded(view, &event.decode()?, frames),
         }
         Ok(Flow::Continue)
@@ -111,6 +112,7 @@ fn decoded(view: &TurnView, event: &Event, frames: &mut Frames<'_>) -> Result<Fl
         | Event::ThinkingDelta(_)
         | Event::ArtifactDelta(_)
         | Event::StepStarted { .. }
+        | Event::StepUsed(_)
         | Event::StepFinished(_)
         | Event::ToolCalled { .. }
         | Event::ModelChanged { .. }

@@ -41,7 +41,7 @@ struct Sessions<'a> {
 /// Newest first.
 #[utoipa::path(
     get, path = "/sessions", operation_id = "native_list_sessions",
-    params(Paged),
+    params(Paged<{ List::Sessions.letter() }>),
     responses(
         (status = 200, description = "A page", body = Sessions<'_>, example = json!({
             "sessions": [SessionOut::example()], "next_cursor": "s1f",
@@ -67,7 +67,10 @@ pub(crate) async fn list(
     get, path = "/sessions/{session}", operation_id = "native_show_session",
     params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee")),
     responses(
-        (status = 200, description = "The session", body = SessionDetails<'_>, example = json!(SessionDetails::example())),
+        (
+            status = 200, description = "The session", body = SessionDetails<'_>,
+            example = json!(SessionDetails::example()),
+        ),
         Always, NoSession,
     ),
 )]
@@ -110,7 +113,10 @@ impl RenameIn {
     params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee")),
     request_body(content = RenameIn, example = json!({ "title": "A trip to Rome" })),
     responses(
-        (status = 200, description = "The session", body = SessionDetails<'_>, example = json!(SessionDetails::example())),
+        (
+            status = 200, description = "The session", body = SessionDetails<'_>,
+            example = json!(SessionDetails::example()),
+        ),
         Always, Posted, NoSession,
     ),
 )]
@@ -135,7 +141,10 @@ pub(crate) async fn rename(
 /// With all that was said in it. What runs in it ends.
 #[utoipa::path(
     delete, path = "/sessions/{session}", operation_id = "native_delete_session",
-    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), document::IdempotencyKey),
+    params(
+        ("session" = String, Path, description = "The session", example = "sess_0198c0ffee"),
+        document::IdempotencyKey,
+    ),
     responses((status = 204, description = "It is deleted"), Always, Keyed, NoSession),
 )]
 pub(crate) async fn delete(

@@ -29,7 +29,10 @@ pub(crate) async fn session(
 /// It may also be queued. There is nothing to say about what is not there: it does not run.
 #[utoipa::path(
     post, path = "/sessions/{session}/messages/{turn}/stop", operation_id = "native_stop_message",
-    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), ("turn" = String, Path, description = "The message", example = "turn_0198c0ffee")),
+    params(
+        ("session" = String, Path, description = "The session", example = "sess_0198c0ffee"),
+        ("turn" = String, Path, description = "The message", example = "turn_0198c0ffee"),
+    ),
     responses((status = 204, description = "It does not run"), Always),
 )]
 pub(crate) async fn message(

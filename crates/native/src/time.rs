@@ -2,10 +2,12 @@
 
 use everturn_core::Timestamp;
 
-/// RFC 3339, UTC, with milliseconds. Times that no calendar of ours has are shown as the nearest that it has.
+/// The first moment of the year 0, before which RFC 3339 has none.
+const FIRST: i64 = -62_167_219_200_000;
+
+/// RFC 3339, UTC, with milliseconds. Times that it cannot tell are shown as the nearest that it can.
 pub(crate) fn rfc3339(time: Timestamp) -> String {
-    let nearest = if time.millis() < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
-    let time = jiff::Timestamp::from_millisecond(time.millis()).unwrap_or(nearest);
+    let time = jiff::Timestamp::from_millisecond(time.millis().max(FIRST)).unwrap_or(jiff::Timestamp::MAX);
     format!("{time:.3}")
 }
 
@@ -18,6 +20,8 @@ mod tests {
         assert_eq!(rfc3339(Timestamp(0)), "1970-01-01T00:00:00.000Z");
         assert_eq!(rfc3339(Timestamp(1_785_000_000_120)), "2026-07-25T17:20:00.120Z");
         assert_eq!(rfc3339(Timestamp(i64::MAX)), "9999-12-30T22:00:00.999Z");
-        assert!(rfc3339(Timestamp(i64::MIN)).starts_with("-009999-"));
+        assert_eq!(rfc3339(Timestamp(FIRST)), "0000-01-01T00:00:00.000Z");
+        assert_eq!(rfc3339(Timestamp(FIRST - 1)), "0000-01-01T00:00:00.000Z");
+        assert_eq!(rfc3339(Timestamp(i64::MIN)), "0000-01-01T00:00:00.000Z");
     }
 }

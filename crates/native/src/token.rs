@@ -58,7 +58,10 @@ impl TokenIn {
 /// It opens the stream of this message alone, for readers that cannot send a key, such as the EventSource of browsers.
 #[utoipa::path(
     post, path = "/sessions/{session}/messages/{turn}/token", operation_id = "native_create_stream_token",
-    params(("session" = String, Path, description = "The session", example = "sess_0198c0ffee"), ("turn" = String, Path, description = "The message", example = "turn_0198c0ffee")),
+    params(
+        ("session" = String, Path, description = "The session", example = "sess_0198c0ffee"),
+        ("turn" = String, Path, description = "The message", example = "turn_0198c0ffee"),
+    ),
     request_body(content = TokenIn, example = json!({ "ttl_seconds": 60 })),
     responses(
         (status = 201, description = "The token", body = TokenOut, example = json!({

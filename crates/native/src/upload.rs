@@ -42,7 +42,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 #[expect(dead_code, reason = "the form, for the document")]
 struct UploadForm {
     /// The document, with its name.
-    #[schema(value_type = String, content_media_type = "application/octet-stream")]
+    #[schema(value_type = String, min_length = 1, content_media_type = "application/octet-stream")]
     file: Bytes,
 }
 

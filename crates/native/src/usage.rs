@@ -140,7 +140,7 @@ impl GroupBy {
             day: self.day.then_some(day.0),
             agent: self.agent.then_some(agent),
             model: self.model.then_some(model),
-            key: self.key.then(|| key.map(String::from)),
+            key: self.key.then(|| key.map(String::from).unwrap_or_default()),
         }
     }
 }
@@ -151,7 +151,8 @@ struct Group {
     day: Option<i32>,
     agent: Option<String>,
     model: Option<String>,
-    key: Option<Option<String>>,
+    /// Empty for none: no key is called so.
+    key: Option<String>,
 }
 
 /// Only what fits.
@@ -250,7 +251,7 @@ fn entry(group: Group, count: UsageCount) -> UsageOut {
         day: group.day.map(|day| date(Day(day))),
         agent: group.agent,
         model: group.model,
-        key_id: group.key,
+        key_id: group.key.map(|key| Some(key).filter(|key| !key.is_empty())),
         turns: count.turns,
         model_calls: count.calls,
         input_tokens: count.tokens.input,
@@ -336,7 +337,7 @@ mod tests {
 
     #[test]
     fn cursors_and_groups_from_outside_are_checked() {
-        let group = Group { day: Some(3), agent: Some("a".to_owned()), model: None, key: Some(None) };
+        let group = Group { day: Some(3), agent: Some("a".to_owned()), model: None, key: Some(String::new()) };
         assert_eq!(decode(&encode(&group)).unwrap(), group);
         for cursor in ["", "x", "e30x", "%", &"A".repeat(10_000)] {
             assert!(decode(cursor).is_err(), "{cursor}");

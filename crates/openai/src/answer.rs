@@ -1,6 +1,8 @@
 //! The answer in one piece: what a leg says, once it stops.
 
-use everturn_core::{Block, CallId, CallRoute, Content, Event, Finish as StepFinish, Usage, Wait, WaitingFor, Wake};
+use everturn_core::{
+    Block, CallId, CallRoute, Content, Event, Finish as StepFinish, FormId, FormOpened, Usage, Wait, WaitingFor, Wake,
+};
 use everturn_engine::{Flow, Started};
 
 use crate::{
@@ -77,11 +79,7 @@ impl<'a> LegAnswer<'a> {
                 self.usage += finished.usage;
                 self.step(finished.content, finished.finish);
             }
-            Event::FormOpened(form) => {
-                let shown =
-                    FormOut { form_id: form.form_id.to_string(), kind: form.kind.as_str(), title: form.title.clone() };
-                self.forms.push((form.call_id, shown));
-            }
+            Event::FormOpened(form) => self.add_form(form.call_id.clone(), &form),
             Event::FormClosed { form_id, .. } => self.forms.retain(|(_, form)| form.form_id != form_id.as_str()),
             Event::Waiting(wait) if waits_for_client(&wait) => self.stop = Some(Ok(Finish::ToolCalls)),
             Event::Waiting(wait) => {
@@ -106,6 +104,7 @@ impl<'a> LegAnswer<'a> {
             | Event::TextDelta(_)
             | Event::ThinkingDelta(_)
             | Event::ToolCalled { .. }
+            | Event::StepUsed(_)
             | Event::ModelChanged { .. }
             | Event::ToolIntended { .. }
             | Event::ToolFinished { .. }
@@ -118,6 +117,20 @@ impl<'a> LegAnswer<'a> {
             | Event::Unknown { .. } => {}
         }
         if self.stop.is_some() { Flow::Close } else { Flow::Continue }
+    }
+
+    /// The forms that it waits for, and that were opened before it.
+    pub(crate) fn forms_of_before(&self) -> Vec<(CallId, FormId)> {
+        let calls = self.wait.iter().flat_map(|wait| &wait.calls);
+        let asks = calls.filter(|call| matches!(call.waiting_for, WaitingFor::Form | WaitingFor::Permission));
+        let unknown = asks.filter(|call| !self.forms.iter().any(|(known, _)| *known == call.id));
+        unknown.map(|call| (call.id.clone(), FormId::of_call(&call.id))).collect()
+    }
+
+    /// Takes a form that is open.
+    pub(crate) fn add_form(&mut self, call: CallId, form: &FormOpened) {
+        let shown = FormOut { form_id: form.form_id.to_string(), kind: form.kind.as_str(), title: form.title.clone() };
+        self.forms.push((call, shown));
     }
 
     fn step(&mut self, content: Content, finish: StepFinish) {

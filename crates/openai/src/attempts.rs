@@ -1,8 +1,9 @@
 //! Requests that an SDK sends again by itself, because the connection broke or took too long.
 //!
 //! The SDKs do not name their requests, but they count their attempts. So a turn whose answer was not delivered is kept in
-//! mind, and the next attempt at the very same request is shown that turn instead of beginning another. What a restart of
-//! the server makes us forget here, an `Idempotency-Key` would have kept.
+//! mind, and the next attempt at the very same request is shown that turn instead of beginning another. A first attempt
+//! is another request: whoever makes it has given up the ones before. What we forget here, and what a restart of the server
+//! makes us forget, an `Idempotency-Key` would have kept.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -21,6 +22,8 @@ const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count
 const MAX_KEPT: usize = 10_000;
 /// For how long: longer than the SDKs wait for an answer.
 const KEPT: Duration = Duration::from_secs(3600);
+/// For how long after the connection was lost: the SDKs wait for 8 s at most before their next attempt.
+const LOST: Duration = Duration::from_secs(15);
 
 /// The requests whose answers were not delivered yet.
 #[derive(Clone, Debug, Default)]
@@ -37,8 +40,15 @@ struct Kept {
 #[derive(Debug)]
 struct Request {
     name: String,
-    /// Whether nobody waits for its answer any more.
-    lost: bool,
+    /// Since when nobody waits for its answer any more.
+    lost: Option<Instant>,
+}
+
+impl Request {
+    /// Whether nobody will ask for its answer any more.
+    fn is_given_up(&self, now: Instant) -> bool {
+        self.lost.is_some_and(|lost| now.saturating_duration_since(lost) > LOST)
+    }
 }
 
 impl Attempts {
@@ -46,20 +56,23 @@ impl Attempts {
     pub(crate) fn begin(&self, tenant: &TenantId, headers: &HeaderMap, body: &[u8]) -> Option<Attempt> {
         let count: u32 = headers.get(&RETRY_COUNT)?.to_str().ok()?.parse().ok()?;
         let asked = named_submission(String::new(), tenant.as_str(), body).fingerprint;
+        let now = Instant::now();
         let mut kept = self.lock();
         kept.forget_old();
         let requests = kept.requests.entry(asked.clone()).or_default();
+        requests.retain(|request| if count == 0 { request.lost.is_none() } else { !request.is_given_up(now) });
         // One that nobody waits for any more, or one whose connection we believe to be open still.
-        let known = requests.iter().position(|request| request.lost).or((!requests.is_empty()).then_some(0));
+        let known = requests.iter().position(|request| request.lost.is_some());
+        let known = known.or((!requests.is_empty()).then_some(0));
         let name = match known.filter(|_| count > 0) {
             Some(known) => {
-                requests[known].lost = false;
+                requests[known].lost = None;
                 requests[known].name.clone()
             }
             None => {
                 let name = format!("openai-attempt-{}", CommandId::mint());
-                requests.push(Request { name: name.clone(), lost: false });
-                kept.order.push_back((Instant::now(), asked.clone(), name.clone()));
+                requests.push(Request { name: name.clone(), lost: None });
+                kept.order.push_back((now, asked.clone(), name.clone()));
                 name
             }
         };
@@ -122,7 +135,7 @@ impl Drop for Attempt {
             && let Some(requests) = self.attempts.lock().requests.get_mut(&self.asked)
         {
             let own = requests.iter_mut().filter(|request| request.name == self.name);
-            own.for_each(|request| request.lost = true);
+            own.for_each(|request| request.lost = Some(Instant::now()));
         }
     }
 }
@@ -160,6 +173,25 @@ mod tests {
         drop(first);
         assert_ne!(attempt(&attempts, "2", "a").name, name);
         assert!(attempts.begin(&TenantId::local(), &HeaderMap::new(), b"a").is_none());
+    }
+
+    #[test]
+    fn what_was_given_up_is_over() {
+        let attempts = Attempts::default();
+        let lost = |body: &str| {
+            let attempt = attempt(&attempts, "0", body);
+            attempt.name.clone()
+        };
+        // A first attempt is another request, whatever becomes of it.
+        let name = lost("a");
+        attempt(&attempts, "0", "a").done();
+        assert_ne!(attempt(&attempts, "1", "a").name, name);
+        // So is one that comes later than any SDK does.
+        let name = lost("b");
+        for request in attempts.lock().requests.values_mut().flatten() {
+            request.lost = request.lost.and_then(|lost| lost.checked_sub(LOST + Duration::from_secs(1)));
+        }
+        assert_ne!(attempt(&attempts, "1", "b").name, name);
     }
 
     #[test]

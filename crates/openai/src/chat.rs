@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use everturn_core::{
-    Content, Json as RawJson, Message, SessionId, WaitingFor,
+    Content, Json as RawJson, Message, SessionId, TenantId, WaitingFor,
     submission::{OnBusy, Submission},
 };
 use everturn_engine::{Agent, SessionUpdate, Started, SubmissionKey, Submit, SubmitError, Target};
@@ -27,7 +27,7 @@ use crate::{
     content::check_images,
     description::{ChatErrors, ChatSchema, ChunkEvents, CompletionSchema},
     error::ApiError,
-    follow_up::{Waiting, missing_results},
+    follow_up::missing_results,
     messages::{Conversation, News, ToolResult, check_history},
     parameters::{Mode, Parameters},
     projection::projection,
@@ -41,6 +41,20 @@ const OPERATION: &str = "POST /v1/chat/completions";
 const STATUS: HeaderName = HeaderName::from_static("x-everturn-status");
 /// The note on sessions that were made here.
 const NOTE: &str = "openai";
+/// A short answer in chunks.
+const STREAM: &str = r#"id: 1
+data: {"id":"chatcmpl-0197f2ab00007abc8def000000000001","object":"chat.completion.chunk","created":1790000000,"model":"assistant","choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}],"session_id":"sess_0197f2ab00007abc8def000000000000","message_id":"turn_0197f2ab00007abc8def000000000001"}
+
+id: 3
+data: {"id":"chatcmpl-0197f2ab00007abc8def000000000001","object":"chat.completion.chunk","created":1790000000,"model":"assistant","choices":[{"index":0,"delta":{"content":"42"},"logprobs":null,"finish_reason":null}]}
+
+id: 5.1
+data: {"id":"chatcmpl-0197f2ab00007abc8def000000000001","object":"chat.completion.chunk","created":1790000000,"model":"assistant","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}],"session_id":"sess_0197f2ab00007abc8def000000000000","message_id":"turn_0197f2ab00007abc8def000000000001"}
+
+id: 5.3
+data: [DONE]
+
+"#;
 /// Longest name of an agent that is looked for.
 const MAX_NAME: usize = 256;
 
@@ -70,7 +84,7 @@ const MAX_NAME: usize = 256;
                 "session_id": "sess_0197f2ab00007abc8def000000000000",
                 "message_id": "turn_0197f2ab00007abc8def000000000001",
             })),
-            (inline(ChunkEvents) = "text/event-stream"),
+            (inline(ChunkEvents) = "text/event-stream", example = json!(STREAM)),
         ), headers(
             ("X-Session-Id" = String, description = "The session"),
             ("X-Message-Id" = String, description = "The turn"),
@@ -94,7 +108,7 @@ pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Bod
     let mode = parameters.mode;
     let asked = Asked { caller, model: request.model, parameters, key };
     match Box::pin(api.start(&asked, request.session_id.as_deref(), conversation)).await {
-        Ok(running) => Ok(api.answer(&running, mode, attempt).await),
+        Ok(running) => Ok(api.answer(&asked.caller.tenant, &running, mode, attempt).await),
         Err(refused) => {
             // Of one whose outcome a failing store left unknown, the next attempt will find what became of it.
             if let Some(mut attempt) = attempt.filter(|_| !refused.status.is_server_error()) {
@@ -106,17 +120,17 @@ pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Bod
 }
 
 /// Who asks for what, besides what is said.
-struct Asked {
-    caller: Caller,
+pub(crate) struct Asked {
+    pub(crate) caller: Caller,
     model: Option<String>,
     parameters: Parameters,
     key: Option<SubmissionKey>,
 }
 
 /// A turn under way.
-struct Running {
-    started: Started,
-    agent: Arc<Agent>,
+pub(crate) struct Running {
+    pub(crate) started: Started,
+    pub(crate) agent: Arc<Agent>,
 }
 
 impl Api {
@@ -175,7 +189,8 @@ impl Api {
         let (content, results) = match conversation.news {
             News::Results(results) => {
                 let waiting = self.waiting_in(&asked.caller, record, &results).await?;
-                let over = "the turn that waited for these results has ended without them; send a user message instead";
+                let over = "the turn that these results are for is over, and the session has gone on without them; send a \
+                            user message instead";
                 let running = self.go_on(asked, &waiting, &results).await?;
                 return running.ok_or_else(|| ApiError::conflict("turn_superseded", over).about("messages").for_good());
             }
@@ -190,27 +205,6 @@ impl Api {
         let submit = submit(asked, target, update, submission, asked.key.clone());
         let started = self.engine.submit(submit).await.map_err(|error| ApiError::submit(error, Some(&record.id)))?;
         Ok(Running { started, agent })
-    }
-
-    /// Goes on with the turn that waits for these results, or has gone on with them before; `None` if it is over without.
-    async fn go_on(
-        &self,
-        asked: &Asked,
-        waiting: &Waiting,
-        results: &[ToolResult],
-    ) -> Result<Option<Running>, ApiError> {
-        waiting.check_complete(results)?;
-        let agent = self.agent_of(asked, &waiting.record).await?;
-        let update = update(asked, &waiting.record, &agent, waiting.steps());
-        let (submission, key) = waiting.submission(results);
-        let target = Target::Existing(waiting.record.id.clone());
-        match self.engine.submit(submit(asked, target, update, submission, Some(key))).await {
-            Ok(started) => Ok(Some(Running { started, agent })),
-            Err(error) => match self.refused_results(&asked.caller, waiting, results, error).await? {
-                Some(refused) => Err(refused),
-                None => Ok(None),
-            },
-        }
     }
 
     /// The agent that `model` names, or the first one.
@@ -234,7 +228,7 @@ impl Api {
     }
 
     /// The agent of a session, as it is without what the session has instead. It can be named, not changed.
-    async fn agent_of(&self, asked: &Asked, record: &SessionRecord) -> Result<Arc<Agent>, ApiError> {
+    pub(crate) async fn agent_of(&self, asked: &Asked, record: &SessionRecord) -> Result<Arc<Agent>, ApiError> {
         let name = &record.config.agent;
         if let Some(named) = self.agent_named(asked).await?
             && named.name != *name
@@ -254,13 +248,13 @@ impl Api {
         }
     }
 
-    async fn answer(&self, running: &Running, mode: Mode, attempt: Option<Attempt>) -> Response {
-        let Running { started, agent } = running;
+    async fn answer(&self, tenant: &TenantId, running: &Running, mode: Mode, attempt: Option<Attempt>) -> Response {
+        let started = &running.started;
         if mode.stream {
             let response = event_stream(self.engine.read_leg(started, projection(mode)), self.silence);
             return until_delivered(response, attempt);
         }
-        let response = Box::pin(self.whole_answer(started, agent)).await.unwrap_or_else(IntoResponse::into_response);
+        let response = Box::pin(self.whole_answer(tenant, running)).await.unwrap_or_else(IntoResponse::into_response);
         if let Some(mut attempt) = attempt {
             attempt.done();
         }
@@ -268,7 +262,8 @@ impl Api {
     }
 
     /// The answer in one piece, once the leg stops; or what there is of it, if it waits for somebody else for too long.
-    async fn whole_answer(&self, started: &Started, agent: &Agent) -> Result<Response, ApiError> {
+    async fn whole_answer(&self, tenant: &TenantId, running: &Running) -> Result<Response, ApiError> {
+        let Running { started, agent } = running;
         let mut answer = LegAnswer::new(started, &agent.name);
         let mut events = self.engine.leg_events(started);
         while !answer.has_stopped() {
@@ -283,6 +278,12 @@ impl Api {
             };
             if !goes_on {
                 break;
+            }
+        }
+        // What an earlier request of the turn was about has been asked before this leg.
+        for (call, form) in answer.forms_of_before() {
+            if let Some(form) = self.engine.form(tenant, &form).await? {
+                answer.add_form(call, &form.opened);
             }
         }
         let waits = answer.waits();
@@ -302,7 +303,7 @@ impl Api {
 }
 
 /// The settings of a session that goes on: those of the request, where they are the session's to have.
-fn update(asked: &Asked, record: &SessionRecord, agent: &Agent, steps_done: u32) -> SessionUpdate {
+pub(crate) fn update(asked: &Asked, record: &SessionRecord, agent: &Agent, steps_done: u32) -> SessionUpdate {
     let (parameters, own) = (&asked.parameters, record.config.overlay.as_ref());
     let overlay = if record.config.notes.contains_key(NOTE) {
         Some(parameters.overlay(own, agent.max_steps, steps_done))
@@ -314,7 +315,7 @@ fn update(asked: &Asked, record: &SessionRecord, agent: &Agent, steps_done: u32)
 
 /// As in other protocols where the client waits for the answer, a message takes the place of a turn that waits, and is
 /// refused while one runs.
-fn submit(
+pub(crate) fn submit(
     asked: &Asked,
     target: Target,
     update: SessionUpdate,

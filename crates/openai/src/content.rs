@@ -106,5 +106,10 @@ fn is_image_data(url: &str) -> bool {
     };
     let digits = data.trim_end_matches('=');
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    !kind.is_empty() && !digits.is_empty() && data.len() - digits.len() <= 2 && digits.bytes().all(is_digit)
+    let is_kind = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+' | b'-');
+    !kind.is_empty()
+        && kind.bytes().all(is_kind)
+        && !digits.is_empty()
+        && data.len() - digits.len() <= 2
+        && digits.bytes().all(is_digit)
 }

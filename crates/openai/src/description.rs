@@ -3,9 +3,9 @@
 mod given;
 mod taken;
 
-use everturn_http::document::{Answers, AnySchema, Events, errors, schema};
+use everturn_http::document::{Answers, AnySchema, Events, errors, header, schema};
 use serde_json::{Value, json};
-use utoipa::{IntoResponses, PartialSchema, ToSchema};
+use utoipa::{IntoResponses, PartialSchema, ToSchema, openapi::RefOr};
 
 use self::{
     given::{chunk, completion, error, model},
@@ -153,6 +153,23 @@ impl IntoResponses for ChatErrors {
                 told(504, "LLM_REQUEST_TIMEOUT", None, "the model was silent for 60s, which is the limit"),
             ),
         ]);
-        errors::<ErrorSchema>(answers)
+        let mut answers = errors::<ErrorSchema>(answers);
+        // Where there is a turn already, or another attempt would be no better.
+        for status in ["409", "429", "500", "502", "503", "504"] {
+            if let Some(RefOr::T(answer)) = answers.get_mut(status) {
+                for (name, keywords, description) in [
+                    ("X-Session-Id", json!({ "type": "string" }), "The session, if the turn was begun"),
+                    ("X-Message-Id", json!({ "type": "string" }), "The turn, if it was begun"),
+                    (
+                        "x-should-retry",
+                        json!({ "const": "false" }),
+                        "Tells the SDKs not to send it again by themselves",
+                    ),
+                ] {
+                    answer.headers.insert(name.to_owned(), header(keywords, description).into());
+                }
+            }
+        }
+        answers
     }
 }

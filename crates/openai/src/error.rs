@@ -141,6 +141,7 @@ impl ApiError {
             SubmitError::FormClosed { .. }
             | SubmitError::Exists { .. }
             | SubmitError::Deleted { .. }
+            | SubmitError::RepeatedGone { .. }
             | SubmitError::TooManyPermissions { .. } => Self::conflict("conflict", error.to_string()).for_good(),
             SubmitError::UnknownAgent { .. } => Self::invalid("model", error).with_code("model_not_found"),
             SubmitError::Overlay { .. } | SubmitError::FormInvalid { .. } | SubmitError::UnknownDocument { .. } => {
@@ -153,7 +154,8 @@ impl ApiError {
         }
     }
 
-    fn internal(error: &dyn std::error::Error) -> Self {
+    /// A fault of ours, which the log tells about.
+    pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
         tracing::error!(%error, "a request met a fault");
         let message = "the server met a fault; its log has the details under this answer's X-Request-Id";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, Some("internal_error"), message)

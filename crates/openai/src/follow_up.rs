@@ -5,17 +5,21 @@
 //! the results': they are history then, like all that was said.
 
 use everturn_core::{
-    Answer, CallId, Message, Outcome, WaitingFor,
+    Answer, Block, CallId, Content, Message, Outcome, Said, WaitingFor,
     submission::{Refused, Submission},
 };
-use everturn_engine::{SubmissionKey, SubmitError};
+use everturn_engine::{Cursor, OpenError, ReadError, SubmissionKey, SubmitError, Target};
 use everturn_http::{Caller, named_submission};
 use everturn_store::{SessionRecord, TurnRecord, TurnStatus};
 
 use crate::{
     call_id::{self, CallPlace},
+    chat::{Asked, Running, submit, update},
     error::ApiError,
     messages::ToolResult,
+    out::stream_path,
+    parameters::Mode,
+    projection::projection,
     routes::Api,
 };
 
@@ -50,7 +54,8 @@ impl Waiting {
 
     /// What the results submit. Calls that wait for a person stay waiting.
     pub(crate) fn submission(&self, results: &[ToolResult]) -> (Submission, SubmissionKey) {
-        let answer = |result: &ToolResult| Answer::Result { call_id: result.call(), content: result.content.clone() };
+        let answer =
+            |result: &ToolResult| Answer::Result { call_id: result.call(), content: in_short(&result.content) };
         let answers: Vec<_> = results.iter().map(answer).collect();
         let mut named: Vec<_> = answers.iter().collect();
         named.sort_by(|one, other| one.call_id().cmp(other.call_id()));
@@ -64,12 +69,22 @@ impl Waiting {
 
     /// Whether the turn was ended while it waited for one of these results.
     fn ended_unanswered(&self, results: &[ToolResult]) -> bool {
-        let TurnStatus::Ended(Outcome::Cancelled { .. }) = &self.turn.status else { return false };
+        let TurnStatus::Ended(Outcome::Cancelled { .. } | Outcome::Failed { .. }) = &self.turn.status else {
+            return false;
+        };
         let skipped = |message: &Message| match message {
             Message::Tool { call_id, is_error: true, .. } => results.iter().any(|result| result.call() == *call_id),
             Message::Tool { .. } | Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => false,
         };
         self.turn.messages.iter().any(skipped)
+    }
+}
+
+/// A text that came as a part, as the text.
+fn in_short(content: &Content) -> Content {
+    match content.blocks() {
+        [Block::Text(text)] => Content::Text(text.clone()),
+        _ => content.clone(),
     }
 }
 
@@ -83,6 +98,80 @@ pub(crate) fn missing_results(missing: &[String]) -> ApiError {
 }
 
 impl Api {
+    /// Goes on with the turn that waits for these results, or has gone on with them before; with another in its place if it
+    /// has failed with them; `None` if it is over without them.
+    pub(crate) async fn go_on(
+        &self,
+        asked: &Asked,
+        waiting: &Waiting,
+        results: &[ToolResult],
+    ) -> Result<Option<Running>, ApiError> {
+        let rested = self.rested(asked, waiting, results).await?;
+        let waiting = rested.as_ref().unwrap_or(waiting);
+        waiting.check_complete(results)?;
+        let agent = self.agent_of(asked, &waiting.record).await?;
+        let update = update(asked, &waiting.record, &agent, waiting.steps());
+        let (submission, key) = waiting.submission(results);
+        let (target, named) = (Target::Existing(waiting.record.id.clone()), key.fingerprint.clone());
+        match self.engine.submit(submit(asked, target, update, submission, Some(key))).await {
+            Ok(started) if waiting.turn.status.is_ended() && self.has_failed(&asked.caller, &started).await? => {
+                let again = self.try_again(asked, waiting, &agent, &named).await?;
+                Ok(again.map(|started| Running { started, agent }))
+            }
+            Ok(started) => Ok(Some(Running { started, agent })),
+            Err(error) => match self.refused_results(&asked.caller, waiting, results, error).await? {
+                Some(refused) => Err(refused),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// The turn once it rests, where the application was faster than the server's own tools: its calls are shown as soon as
+    /// they are made. `None` if it rests, or runs because it has these results.
+    async fn rested(
+        &self,
+        asked: &Asked,
+        waiting: &Waiting,
+        results: &[ToolResult],
+    ) -> Result<Option<Waiting>, ApiError> {
+        let (tenant, session, turn) = (&asked.caller.tenant, &waiting.record.id, &waiting.turn);
+        if turn.status != TurnStatus::Running {
+            return Ok(None);
+        }
+        let said = self.engine.conversation(tenant, session).await?;
+        let is_given = |said: &Said| match &said.message {
+            Message::Tool { call_id, .. } => results.iter().any(|result| result.call() == *call_id),
+            Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => false,
+        };
+        if said.iter().any(is_given) {
+            return Ok(None);
+        }
+        let plain = projection(Mode::default());
+        let reader = match self.engine.read_turn(tenant, session, &turn.id, plain, Cursor::after(turn.head)).await {
+            Ok(reader) => reader,
+            Err(OpenError::Store(error)) => return Err(error.into()),
+            Err(OpenError::Read(error)) => return Err(error.into()),
+            Err(OpenError::NotFound | OpenError::Cursor { .. } | OpenError::Part { .. }) => None,
+        };
+        if let Some(mut reader) = reader {
+            let rest = async {
+                while reader.next().await?.is_some() {}
+                Ok::<_, ReadError>(())
+            };
+            // One that does not rest so soon is told to be busy, below.
+            tokio::time::timeout(self.patience, rest).await.unwrap_or(Ok(()))?;
+        }
+        let turn = self.engine.turn(tenant, session, &turn.id).await?;
+        let record = self.engine.session(tenant, session).await?;
+        match (record, turn) {
+            (Some(_), Some(turn)) if turn.status == TurnStatus::Running => {
+                Err(ApiError::submit(SubmitError::Refused(Refused::Busy), Some(session)))
+            }
+            (Some(record), Some(turn)) => Ok(Some(Waiting { record, turn })),
+            (None, _) | (_, None) => Ok(None),
+        }
+    }
+
     /// The turn that results belong to by the ids of their calls; `None` if the caller has no such turn.
     pub(crate) async fn find_waiting(
         &self,
@@ -141,7 +230,7 @@ impl Api {
     }
 
     /// What becomes of results that were refused: `None` if their turn is over without them, so that they are history.
-    pub(crate) async fn refused_results(
+    async fn refused_results(
         &self,
         caller: &Caller,
         waiting: &Waiting,
@@ -159,8 +248,11 @@ impl Api {
         }
         Ok(Some(match error {
             SubmitError::Refused(Refused::AlreadyAnswered(_) | Refused::Busy) => {
-                let message = "these tool calls were answered before, with other results; an answer counts once. Send the \
-                               same results to see the same answer again";
+                let path = stream_path(session, &now.turn.id, 0);
+                let message = format!(
+                    "these tool calls were answered before, with other results or in another protocol; an answer counts \
+                     once. What came of it can be read at {path}"
+                );
                 ApiError::conflict("tool_call_answered", message).about("messages").for_good()
             }
             SubmitError::Refused(Refused::UnknownCall(call)) => {

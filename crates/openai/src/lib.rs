@@ -5,6 +5,7 @@
 //! ids that know where they wait (`call_id.rs`), so that the results find their turn without being told where it is.
 //! This crate alone knows the protocol's JSON.
 
+mod again;
 mod answer;
 mod attempts;
 mod call_id;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use everturn_core::{CallId, Content, Json, Message, ToolUse};
-use everturn_http::Object;
+use everturn_http::{BodyError, Object};
 
 use crate::{
     call_id::{self, CallPlace},
@@ -48,6 +48,8 @@ pub(crate) struct ToolResult {
     pub(crate) id: String,
     /// Where the call waits, if the id says so.
     pub(crate) place: Option<CallPlace>,
+    /// The call's name in the history that the request brings.
+    name: CallId,
     pub(crate) content: Content,
 }
 
@@ -68,6 +70,7 @@ impl Conversation {
         let mut reader = Reader {
             depth,
             ids: HashMap::new(),
+            last: HashMap::new(),
             messages: Vec::with_capacity(messages.len()),
             results: Vec::new(),
             said: None,
@@ -96,7 +99,7 @@ impl Conversation {
         let News::Results(results) = &self.news else { return Vec::new() };
         let last = self.messages.iter().rev().find(|message| matches!(message, Message::Assistant { .. }));
         let calls = last.into_iter().flat_map(Message::tool_uses);
-        let answered = |call: &CallId| results.iter().any(|result| result.call() == *call);
+        let answered = |call: &CallId| results.iter().any(|result| result.name == *call);
         let shown = |id: &CallId| self.ids.get(id).cloned().unwrap_or_else(|| id.to_string());
         calls.filter(|call| !answered(&call.id)).map(|call| shown(&call.id)).collect()
     }
@@ -106,6 +109,8 @@ struct Reader {
     depth: usize,
     /// The calls so far, with their ids as the client has them.
     ids: HashMap<CallId, String>,
+    /// The last call of each id, and how many there were.
+    last: HashMap<CallId, (CallId, usize)>,
     messages: Vec<Message>,
     /// Results since the assistant last spoke.
     results: Vec<ToolResult>,
@@ -148,7 +153,7 @@ impl Reader {
             }
             "tool" => {
                 let result = self.result(place, message)?;
-                let (call_id, content) = (result.call(), result.content.clone());
+                let (call_id, content) = (result.name.clone(), result.content.clone());
                 self.said = None;
                 self.results.push(result);
                 self.messages.push(Message::Tool { call_id, content, is_error: false });
@@ -177,16 +182,35 @@ impl Reader {
             return Ok(Message::Assistant { content });
         }
         let mut uses = Vec::with_capacity(calls.len());
+        let mut seen = HashSet::new();
         for (at, Object(call)) in calls.into_iter().enumerate() {
             let id = call.id.clone();
-            let call = self.call(place, at, call)?;
-            // Two calls of one id could not be told apart, by anybody.
-            if self.ids.insert(call.id.clone(), id).is_some() {
-                return Err(place.error(&format!("tool_calls[{at}].id"), "it is the id of an earlier call"));
+            let mut call = self.call(place, at, call)?;
+            // Two calls of one message and one id could not be told apart, by anybody.
+            if !seen.insert(call.id.clone()) {
+                return Err(
+                    place.error(&format!("tool_calls[{at}].id"), "it is the id of another call of this message")
+                );
             }
+            call.id = self.name(call.id);
+            self.ids.insert(call.id.clone(), id);
             uses.push(call);
         }
         Ok(Message::Assistant { content: Content::answer(String::new(), None, content.text(), uses) })
+    }
+
+    /// A name of its own for a call: some models count their calls anew with every answer.
+    fn name(&mut self, id: CallId) -> CallId {
+        let (last, count) = self.last.entry(id.clone()).or_insert_with(|| (id.clone(), 0));
+        *count += 1;
+        if *count > 1 || self.ids.contains_key(&id) {
+            let name = |count: usize| CallId::new(format!("{}_{count}", id.as_str()));
+            while self.ids.contains_key(&name(*count)) {
+                *count += 1;
+            }
+            *last = name(*count);
+        }
+        last.clone()
     }
 
     fn call(&self, place: Place, at: usize, call: ToolCallIn) -> Result<ToolUse, ApiError> {
@@ -198,13 +222,15 @@ impl Reader {
         let missing = || place.error(&field("function"), "it is missing");
         let Object(function) = call.function.ok_or_else(missing)?;
         let id = call_id(&call.id).ok_or_else(|| bad_id(place, &field("id")))?;
-        let arguments = function.arguments.trim();
-        // What models write that have nothing to say.
-        let input = if arguments.is_empty() { Some(Json::empty_object()) } else { object(arguments, self.depth) };
-        let input = input.ok_or_else(|| {
-            let what = format!("it must be a JSON object in a string, with {} levels at most", self.depth);
-            place.error(&field("function.arguments"), what)
-        })?;
+        let input = match object(&function.arguments, self.depth) {
+            Ok(input) => input,
+            Err(BodyError::TooDeep { .. }) => {
+                let what = format!("its JSON is nested deeper than {} levels, which is the limit", self.depth);
+                return Err(place.error(&field("function.arguments"), what));
+            }
+            // Models write it that have nothing to say, or were cut off. The conversation has gone on all the same.
+            Err(_) => Json::empty_object(),
+        };
         Ok(ToolUse { id, name: function.name, input })
     }
 
@@ -213,8 +239,10 @@ impl Reader {
         let call = call_id(&id).ok_or_else(|| bad_id(place, "tool_call_id"))?;
         let content = message.content.ok_or_else(|| place.error("content", "it is missing"))?;
         let content = place.content(content, Speaker::Other)?;
-        let result = ToolResult { index: place.index, place: call_id::place(&id), id, content };
-        if self.results.iter().any(|other| other.call() == call) {
+        // Of several calls of one id, the last one before it is meant.
+        let name = self.last.get(&call).map_or(call, |(last, _)| last.clone());
+        let result = ToolResult { index: place.index, place: call_id::place(&id), id, name, content };
+        if self.results.iter().any(|other| other.name == result.name) {
             return Err(place.error("tool_call_id", "the call has its result already; send one for each call"));
         }
         Ok(result)
@@ -250,152 +278,4 @@ pub(crate) fn check_history(messages: &[Message]) -> Result<(), ApiError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use everturn_core::{Block, SessionId, TurnId};
-    use everturn_http::{BodyLimits, parse_json};
-    use expect_test::{Expect, expect};
-
-    use super::*;
-
-    /// A message in short.
-    fn kinds(message: &Message) -> String {
-        let content = match message {
-            Message::System { content } => return format!("system {content:?}"),
-            Message::User { content } | Message::Assistant { content } | Message::Tool { content, .. } => content,
-        };
-        let block = |block: &Block| match block {
-            Block::Text(text) => format!("{text:?}"),
-            Block::ToolUse(call) => format!("{}({})", call.name, call.input.as_str()),
-            Block::Image { .. } => "image".to_owned(),
-            Block::Thinking { .. } | Block::Document { .. } => "?".to_owned(),
-        };
-        let blocks: Vec<_> = content.clone().into_blocks().iter().map(block).collect();
-        format!("{:?} {}", message.role(), blocks.join(" ")).to_lowercase()
-    }
-
-    fn read(messages: &str) -> Result<Conversation, ApiError> {
-        let messages = parse_json(messages.as_bytes(), BodyLimits { bytes: 100_000, depth: 20 })?;
-        let conversation = Conversation::of(messages, 5)?;
-        check_history(&conversation.messages)?;
-        Ok(conversation)
-    }
-
-    #[track_caller]
-    fn check(messages: &str, expected: Expect) {
-        let shown = match read(messages) {
-            Ok(conversation) => {
-                let news = match &conversation.news {
-                    News::Said(content, results) => {
-                        format!("said {:?} after {} results", content.text(), results.len())
-                    }
-                    News::Results(results) => {
-                        format!("{} results, missing {:?}", results.len(), conversation.missing())
-                    }
-                };
-                let messages: Vec<_> = conversation.messages.iter().map(kinds).collect();
-                format!("{}\n=> {news}", messages.join("\n"))
-            }
-            Err(error) => format!("{} [{}]", error.error.message, error.error.param.unwrap_or_default()),
-        };
-        expected.assert_eq(&shown);
-    }
-
-    #[test]
-    fn conversations() {
-        check(
-            r#"[{"role":"developer","content":[{"type":"text","text":"Be "},{"type":"text","text":"brief"}]},
-                {"role":"user","content":"hi","name":"ann"},{"role":"assistant","content":null,"refusal":"no"},
-                {"role":"user","content":[{"type":"text","text":"look"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA==","detail":"low"}}]},
-                {"role":"system","content":"now"}]"#,
-            expect![[r#"
-                system "Be brief"
-                user "hi"
-                assistant "no"
-                user "look" image
-                system "now"
-                => said "look" after 0 results"#]],
-        );
-        check(
-            r#"[{"role":"user","content":"w"},{"role":"assistant","content":"let me","tool_calls":[
-                {"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}},
-                {"id":"b","type":"function","function":{"name":"g","arguments":""}}]},
-                {"role":"tool","tool_call_id":"b","content":[{"type":"text","text":"2"}]}]"#,
-            expect![[r#"
-                user "w"
-                assistant "let me" f({"x":1}) g({})
-                tool "2"
-                => 1 results, missing ["a"]"#]],
-        );
-    }
-
-    #[test]
-    fn what_cannot_be() {
-        let call = r#"{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}"#;
-        check("[]", expect!["messages: send at least one message [messages]"]);
-        check(
-            r#"[{"role":"user","content":""}]"#,
-            expect![
-                "messages[0].content: it is empty; send a text, or parts with a text or an image [messages[0].content]"
-            ],
-        );
-        check(
-            r#"[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]"#,
-            expect!["messages: the last message must be from the user, or be the results of tool calls [messages]"],
-        );
-        check(
-            r#"[{"role":"user","content":[{"type":"input_audio"}]}]"#,
-            expect![[
-                r#"messages[0].content[0].type: parts of type "input_audio" are not supported; use text or image_url [messages[0].content[0].type]"#
-            ]],
-        );
-        check(
-            r#"[{"role":"user","content":[{"type":"image_url","image_url":{"url":"http://x/y.png"}}]}]"#,
-            expect![[
-                r#"messages[0].content[0].image_url.url: "http://x/y.png" is neither an https:// URL nor a data:image/…;base64,… URL [messages[0].content[0].image_url.url]"#
-            ]],
-        );
-        check(
-            r#"[{"role":"robot","content":"x"}]"#,
-            expect![[
-                r#"messages[0].role: "robot" is not known; use system, developer, user, assistant or tool [messages[0].role]"#
-            ]],
-        );
-        check(
-            r#"[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"zz","content":"x"}]"#,
-            expect![
-                "messages[1].tool_call_id: it answers no call of an assistant's message before it; send the message with its tool_calls too [messages[1].tool_call_id]"
-            ],
-        );
-        check(
-            &format!(r#"[{call},{call}]"#),
-            expect!["messages[1].tool_calls[0].id: it is the id of an earlier call [messages[1].tool_calls[0].id]"],
-        );
-        check(
-            &format!(r#"[{}]"#, call.replace("{}\"", "[[1\"")),
-            expect![
-                "messages[0].tool_calls[0].function.arguments: it must be a JSON object in a string, with 5 levels at most [messages[0].tool_calls[0].function.arguments]"
-            ],
-        );
-        check(
-            r#"[{"role":"user","content":3}]"#,
-            expect![
-                "the body is not valid at [0].content: invalid type: integer `3`, expected a string or an array of content parts at line 1 column 27 [[0].content]"
-            ],
-        );
-    }
-
-    #[test]
-    fn our_own_ids_become_short_again() {
-        let (session, turn, call) = (SessionId::mint(), TurnId::mint(), CallId::mint());
-        let id = call_id::shown(&session, &turn, &call);
-        let messages = format!(
-            r#"[{{"role":"assistant","tool_calls":[{{"id":"{id}","function":{{"name":"f","arguments":"{{}}"}}}}]}},
-                {{"role":"tool","tool_call_id":"{id}","content":"x"}}]"#
-        );
-        let conversation = read(&messages).unwrap();
-        assert_eq!(conversation.messages[0].tool_uses().next().unwrap().id, call);
-        assert!(matches!(&conversation.messages[1], Message::Tool { call_id, .. } if *call_id == call));
-        let News::Results(results) = conversation.news else { panic!("no results") };
-        assert_eq!(results[0].place.as_ref().unwrap().turn, turn);
-    }
-}
+mod tests;

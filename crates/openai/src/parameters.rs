@@ -1,7 +1,7 @@
 //! What a request asks for besides what it says: how the answer is given, with which tools and bounds.
 
 use everturn_core::{Json, Overlay, ToolSpec};
-use everturn_http::Object;
+use everturn_http::{BodyError, Object};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -198,10 +198,11 @@ fn tool(index: usize, tool: ToolIn) -> Result<ToolSpec, ApiError> {
 }
 
 /// A JSON object that is written in a string.
-pub(crate) fn object(text: &str, depth: usize) -> Option<Json> {
+pub(crate) fn object(text: &str, depth: usize) -> Result<Json, BodyError> {
     let limits = everturn_http::BodyLimits { bytes: text.len(), depth };
-    let value: Box<RawValue> = everturn_http::parse_json(text.as_bytes(), limits).ok()?;
-    Some(Json::from(value)).filter(Json::is_object)
+    let value: Box<RawValue> = everturn_http::parse_json(text.as_bytes(), limits)?;
+    let value = Json::from(value);
+    if value.is_object() { Ok(value) } else { Err(BodyError::Malformed("it is no object".to_owned())) }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use axum::routing::any;
 use everturn_core::Timestamp;
 use everturn_engine::Engine;
 use everturn_http::{BodyLimits, Caller, Keys, Scope, document};
@@ -62,11 +63,14 @@ pub fn routes(openai: OpenAi) -> OpenApiRouter {
                 let message = "this path does not take that method";
                 ApiError::new(StatusCode::METHOD_NOT_ALLOWED, Some("method_not_allowed"), message)
             })
-            .fallback(async || {
-                let message = "there is nothing here; this server has /v1/chat/completions and /v1/models";
-                ApiError::new(StatusCode::NOT_FOUND, Some("unknown_url"), message)
-            })
+            .fallback(nothing_here)
             .with_state(api)
     });
-    OpenApiRouter::default().nest("/v1", routes)
+    // The prefix with a slash is no path of its own to the router.
+    OpenApiRouter::default().route("/v1/", any(nothing_here)).nest("/v1", routes)
+}
+
+async fn nothing_here() -> ApiError {
+    let message = "there is nothing here; this server has /v1/chat/completions and /v1/models";
+    ApiError::new(StatusCode::NOT_FOUND, Some("unknown_url"), message)
 }

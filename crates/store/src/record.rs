@@ -211,6 +211,8 @@ pub struct ClaimedTurn {
     pub session: SessionId,
     /// Its name.
     pub turn: TurnId,
+    /// The key that it was submitted with.
+    pub by: Option<KeyId>,
     /// The epoch that every append must carry.
     pub epoch: u64,
     /// Seq of the last event that is durable.

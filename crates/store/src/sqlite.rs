@@ -17,6 +17,7 @@ mod keys;
 mod live;
 mod log;
 mod open;
+mod place;
 mod readers;
 mod records;
 mod rows;

@@ -21,10 +21,11 @@ pub(crate) fn wait(attempts: u32, asked: Option<Duration>) -> Duration {
 /// What a `Retry-After` asks for: seconds, or a date.
 pub(crate) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
-    match value.parse::<u64>() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => httpdate::parse_http_date(value).ok().map(|date| date.duration_since(now).unwrap_or_default()),
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More than a number can hold is long, too.
+        return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
+    httpdate::parse_http_date(value).ok().map(|date| date.duration_since(now).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -55,7 +56,10 @@ mod tests {
         assert_eq!(retry_after(" 120 ", now), Some(Duration::from_secs(120)));
         assert_eq!(retry_after("Thu, 01 Jan 2026 00:01:00 GMT", now), Some(Duration::from_secs(60)));
         assert_eq!(retry_after("Wed, 31 Dec 2025 00:00:00 GMT", now), Some(Duration::ZERO));
-        assert_eq!(retry_after("soon", now), None);
-        assert_eq!(retry_after("-1", now), None);
+        for text in ["soon", "-1", "+1", "", "1.5", "99999999999999999999x"] {
+            assert_eq!(retry_after(text, now), None, "{text:?}");
+        }
+        let long = retry_after("99999999999999999999", now);
+        assert_eq!(wait(1, long), LONGEST);
     }
 }

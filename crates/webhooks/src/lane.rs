@@ -102,8 +102,6 @@ pub(crate) struct Lane {
     pub(crate) refill: Arc<Notify>,
     /// Whether the receiver failed last.
     pub(crate) failing: Arc<AtomicBool>,
-    /// Whether a message was given up since the receiver took one.
-    pub(crate) gave_up: Arc<AtomicBool>,
 }
 
 /// What is to be done with a message after an attempt.
@@ -212,7 +210,6 @@ impl Lane {
         let remove = Write::Remove { kind: RecordKind::Notice, id: id.to_owned() };
         self.settler.put(&self.hook.tenant, Vec::new(), vec![remove]).await;
         self.metrics.delivered.inc();
-        self.gave_up.store(false, Ordering::Relaxed);
         if self.failing.swap(false, Ordering::Relaxed) {
             let Hook { tenant, receiver, .. } = self.hook.as_ref();
             tracing::info!(%tenant, receiver = receiver.host(), "the receiver of webhooks takes them again");
@@ -255,13 +252,10 @@ impl Lane {
         let close = Write::Close { kind: RecordKind::Notice, id: id.clone(), state: GIVEN_UP.to_owned(), outcome };
         self.settler.put(tenant, Vec::new(), vec![close]).await;
         self.metrics.given_up.inc();
+        let session = row.record.session.as_ref().map(tracing::field::display);
         let (receiver, turn) = (receiver.host(), row.record.turn.as_ref().map(tracing::field::display));
-        // A receiver that is gone is told once, not for every message.
-        if self.gave_up.swap(true, Ordering::Relaxed) {
-            tracing::debug!(%tenant, receiver, turn, reason, "a webhook was given up");
-        } else {
-            tracing::warn!(%tenant, receiver, turn, reason, "a webhook was given up");
-        }
+        // Of every one: this line is all that is left of it.
+        tracing::warn!(%tenant, receiver, session, turn, reason, "a webhook was given up");
         Next::Done
     }
 }

@@ -83,8 +83,8 @@ mod tests {
     #[test]
     fn bodies() {
         assert_eq!(
-            text(&Notice { outcome: Some("max_tokens".to_owned()), ..notice(NoticeKind::Completed) }),
-            r#"{"type":"turn.completed","timestamp":"2026-01-01T00:00:00.120Z","data":{"session_id":"s1","message_id":"t1","status":"completed","outcome":"max_tokens"}}"#
+            text(&Notice { outcome: Some("max_tokens".to_owned()), ..notice(NoticeKind::Failed) }),
+            r#"{"type":"turn.failed","timestamp":"2026-01-01T00:00:00.120Z","data":{"session_id":"s1","message_id":"t1","status":"failed","outcome":"max_tokens"}}"#
         );
         let code = Some("LLM_PROVIDER_ERROR".to_owned());
         assert_eq!(

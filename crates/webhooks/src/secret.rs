@@ -7,6 +7,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
+/// What stands before base64.
+const PREFIX: &str = "whsec_";
 /// Fewest bytes of a secret.
 const MIN_BYTES: usize = 24;
 /// Most bytes of a secret.
@@ -19,6 +21,12 @@ pub struct SigningSecret(Zeroizing<Vec<u8>>);
 /// Why a text cannot be a secret. Never holds the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
+    /// Something around it that came along when it was copied.
+    #[error("the secret begins or ends with a blank or a line break, which no receiver would know of; take it away")]
+    Blank,
+    /// A beginning that is not at the beginning, or not in lower case, so that it would be taken for something else.
+    #[error("the secret has `whsec_` in it, but does not begin with it, in lower case; write `whsec_` and base64")]
+    Prefix,
     /// After `whsec_` there is something else than base64.
     #[error("what follows `whsec_` in the secret is not base64")]
     NotBase64,
@@ -39,8 +47,12 @@ pub enum SecretError {
 impl SigningSecret {
     /// `whsec_` and the base64 of the secret's bytes, as Standard Webhooks has it; else the bytes of the text itself.
     pub fn parse(text: &str) -> Result<Self, SecretError> {
-        let bytes = match text.strip_prefix("whsec_") {
+        if text.trim() != text {
+            return Err(SecretError::Blank);
+        }
+        let bytes = match text.strip_prefix(PREFIX) {
             Some(encoded) => STANDARD.decode(encoded).map_err(|_| SecretError::NotBase64)?,
+            None if has_prefix_somewhere(text) => return Err(SecretError::Prefix),
             None => text.as_bytes().to_vec(),
         };
         match bytes.len() {
@@ -58,6 +70,10 @@ impl SigningSecret {
         mac.update(body);
         Some(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())))
     }
+}
+
+fn has_prefix_somewhere(text: &str) -> bool {
+    text.as_bytes().windows(PREFIX.len()).any(|part| part.eq_ignore_ascii_case(PREFIX.as_bytes()))
 }
 
 impl fmt::Debug for SigningSecret {
@@ -89,5 +105,13 @@ mod tests {
         assert_eq!(SigningSecret::parse("whsec_~~~~").unwrap_err(), SecretError::NotBase64);
         assert_eq!(SigningSecret::parse(&"x".repeat(513)).unwrap_err(), SecretError::Long { found: 513 });
         assert_eq!(format!("{:?}", SigningSecret::parse(text).unwrap()), "SigningSecret");
+        assert!(SigningSecret::parse(&encoded).is_ok());
+        // What would be taken for another secret than was meant.
+        for around in [format!(" {encoded}"), format!("{encoded}\n"), format!("\u{a0}{encoded}"), format!("{text} ")] {
+            assert_eq!(SigningSecret::parse(&around).unwrap_err(), SecretError::Blank, "{around:?}");
+        }
+        for other in [encoded.to_uppercase(), format!("\"{encoded}\""), format!("Bearer {encoded}")] {
+            assert_eq!(SigningSecret::parse(&other).unwrap_err(), SecretError::Prefix, "{other:?}");
+        }
     }
 }

@@ -70,7 +70,6 @@ impl Webhooks {
                 load,
                 refill: Arc::clone(&refill),
                 failing: Arc::default(),
-                gave_up: Arc::default(),
             };
             tasks.spawn(lane.run(incoming, stop.clone()));
         }

@@ -24,6 +24,7 @@ impl RawEvent<'_> {
                 let ToolCalledForm { call, route } = self.json()?;
                 Event::ToolCalled { call, route }
             }
+            Kind::STEP_USED => Event::StepUsed(self.json()?),
             Kind::STEP_FINISHED => Event::StepFinished(self.json()?),
             Kind::STEP_RESTARTED => {
                 let StepRestartedForm { reason, attempt, usage } = self.json()?;
@@ -82,6 +83,7 @@ impl SegmentBuilder {
                 self.push_json(Kind::STEP_STARTED, at, &StepStartedForm { step: *step, model });
             }
             Event::ToolCalled { call, route } => self.push_json(Kind::TOOL_CALLED, at, &ToolCalledForm { call, route }),
+            Event::StepUsed(form) => self.push_json(Kind::STEP_USED, at, form),
             Event::StepFinished(form) => self.push_json(Kind::STEP_FINISHED, at, form),
             Event::StepRestarted { reason, attempt, usage } => {
                 let form = StepRestartedForm { reason, attempt: *attempt, usage: *usage };

@@ -236,6 +236,7 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
         vec(answer(), 1..4).prop_map(|answers| Event::Resumed { answers }),
         (".{0,12}", 0..9_usize, usage())
             .prop_map(|(summary, covers, usage)| { Event::HistoryCompacted(Compaction { summary, covers, usage }) }),
+        usage().prop_map(Event::StepUsed),
         (1..9_u32).prop_map(|count| Event::Dropped { count }),
         (1000..=u16::MAX, vec(any::<u8>(), 0..20))
             .prop_map(|(kind, payload)| Event::Unknown { kind, payload: Bytes::from(payload) }),

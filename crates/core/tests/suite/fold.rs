@@ -10,7 +10,7 @@ use super::{
 };
 
 fn is_delta(event: &Event) -> bool {
-    matches!(event, Event::TextDelta(_) | Event::ThinkingDelta(_) | Event::ArtifactDelta(_))
+    matches!(event, Event::TextDelta(_) | Event::ThinkingDelta(_) | Event::ArtifactDelta(_) | Event::StepUsed(_))
 }
 
 /// A log without these events, as retention leaves it: one event stands for each run of them.

@@ -209,6 +209,7 @@ fn artifacts_ends_and_what_was_dropped() {
                 params: Json::empty_object(),
             },
             Event::Notified { call_id: None, method: "m".into(), params: Json::empty_object() },
+            Event::StepUsed(usage),
             Event::TurnEnded(TurnEnded { outcome: Outcome::Completed, usage, response, artifacts }),
             Event::TurnEnded(TurnEnded { usage, ..TurnState::default().ended(failed) }),
             Event::Unknown { kind: 99, payload: Bytes::from_static(b"of a later version") },
@@ -222,6 +223,7 @@ fn artifacts_ends_and_what_was_dropped() {
             (21, r#"{"form_id":"form_1.2","call_id":"c1"}"#),
             (22, r#"{"call_id":"c1","method":"notifications/progress","params":{}}"#),
             (22, r#"{"method":"m","params":{}}"#),
+            (23, r#"{"input":3,"output":1}"#),
             (
                 14,
                 r#"{"outcome":"completed","usage":{"input":3,"output":1},"response":"done","artifacts":[{"id":"art_1","version":2,"title":"T","content_type":"text/markdown"}]}"#,

@@ -140,6 +140,12 @@ impl World {
             }
             None => return self.push(finished(Content::Text("the end".into()), Finish::Stop)),
         };
+        if self.choose(3) == 0 {
+            self.push(Event::StepUsed(Usage { input: 5, output: 1 }));
+            if self.crashes() {
+                return;
+            }
+        }
         if !thinking.is_empty() {
             self.push(Event::ThinkingDelta(thinking.clone()));
         }

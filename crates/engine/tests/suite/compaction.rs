@@ -225,11 +225,11 @@ async fn a_summary_that_fails_for_the_moment_is_made_again() {
     let failures = vec![vec![fail(ModelErrorKind::Unavailable)], vec![say("cut")], vec![Beat::Silence]];
     let summaries = failures.into_iter().chain([vec![say("They talked."), stop()]]).collect();
     expect![[r#"
-        2 history compacted, 4 messages, 100+10 tokens: "They talked."
+        2 history compacted, 4 messages, 276+11 tokens: "They talked."
         3 step 1 with test/one
         4 text "bbb"
         5 step finished: Stop, 100+10 tokens: "bbb"
-        6 ended, 200+20 tokens: completed
+        6 ended, 376+21 tokens: completed
     "#]]
     .assert_eq(&summarised_by(summaries).await);
 }

@@ -35,6 +35,7 @@ mod stop;
 mod threads;
 mod timers;
 mod titles;
+mod told_tokens;
 mod tool_answers;
 mod tool_calls;
 mod tool_news;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use everturn_core::{TenantId, submission::OnBusy};
 use everturn_engine::{NOTICE_DUE, Notice, NoticeKind, Notices, Submit};
-use everturn_models::ModelErrorKind;
+use everturn_models::{ModelErrorKind, ModelFinish};
 use everturn_store::{RecordKind, Store as _};
 use expect_test::{Expect, expect};
 
@@ -49,7 +49,9 @@ async fn ends_and_questions_are_told_once() {
     })
     .await;
     world.stop().await.unwrap();
-    check(&world, expect![[r#"
+    check(
+        &world,
+        expect![[r#"
         turn.waiting None None 1 forms
         turn.completed Some("completed") None 0 forms
         turn.failed Some("failed") Some("LLM_PROVIDER_ERROR") 0 forms
@@ -57,7 +59,9 @@ async fn ends_and_questions_are_told_once() {
         turn.cancelled Some("cancelled") Some("superseded") 0 forms
         turn.waiting None None 1 forms
         turn.cancelled Some("cancelled") Some("user_stop") 0 forms
-    "#]]).await;
+    "#]],
+    )
+    .await;
     // They go with the session.
     world.delete(&world.tenant, &session, None).await.unwrap();
     check(&world, expect![[]]).await;
@@ -73,7 +77,27 @@ async fn only_what_is_wanted_is_told_and_only_of_those_who_want_it() {
     let other = Submit { tenant: TenantId::mint(), ..world.message("three") };
     let started = world.engine.submit(other).await.unwrap();
     leg_of(&world.engine, &started).await;
-    check(&world, expect![[r#"
+    check(
+        &world,
+        expect![[r#"
         turn.failed Some("failed") Some("LLM_PROVIDER_ERROR") 0 forms
-    "#]]).await;
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_none_is_a_failure_as_the_api_has_it() {
+    let scripts = [ModelFinish::MaxTokens, ModelFinish::Refusal].map(|end| vec![say("So"), finish(end, None)]);
+    let world = World::start(wanting(Setup::new(scripts), &NoticeKind::ALL)).await;
+    world.act(Act::User("one")).await;
+    world.act(Act::User("two")).await;
+    check(
+        &world,
+        expect![[r#"
+        turn.failed Some("max_tokens") Some("CONTEXT_OVERFLOW") 0 forms
+        turn.failed Some("refused") Some("REFUSED") 0 forms
+    "#]],
+    )
+    .await;
 }

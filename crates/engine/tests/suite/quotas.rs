@@ -5,8 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use everturn_core::{KeyId, Quota, TenantId, submission::OnBusy};
-use everturn_engine::{Account, QuotaExceeded, Submit, SubmitError, Whose};
+use everturn_core::{KeyId, Message, Quota, TenantId, submission::OnBusy};
+use everturn_engine::{Account, Accounts, QuotaExceeded, Submit, SubmitError, Whose};
 use futures_util::future::join_all;
 
 use super::harness::*;
@@ -81,11 +81,77 @@ async fn a_turn_that_waits_has_no_place_and_needs_one_to_go_on() {
     world.idle().await;
 }
 
+/// Everybody may have so many turns at once.
+struct Each(u32);
+
+impl Accounts for Each {
+    fn account(&self, _: &TenantId, key: Option<&KeyId>) -> Arc<Account> {
+        Arc::new(Account { key: key.cloned(), key_quota: Quota::default(), tenant_quota: turns(self.0) })
+    }
+}
+
+/// Those that were accepted before run when there is room; nobody who comes later is let in first.
+#[tokio::test(start_paused = true)]
+async fn queued_messages_wait_for_a_place() {
+    let gate = Gate::closed();
+    let model = ScriptedModel::thinking("test/one", {
+        let gate = gate.clone();
+        move |request: &everturn_models::ModelRequest| {
+            let timed = matches!(request.messages.last(), Some(Message::User { content }) if content.text() == "wait");
+            match timed {
+                true => vec![call("wait", r#"{"seconds":86400}"#), stop()],
+                false => vec![Beat::Gate(gate.clone()), say("Hello"), stop()],
+            }
+        }
+    });
+    let setup = Setup::with_models([model.clone()]).builtin("wait").agent_tools();
+    let world = World::start(Setup { accounts: Arc::new(Each(2)), ..setup }).await;
+    let one = account("key_1", Quota::default(), turns(2));
+    let mut sessions = Vec::new();
+    for _ in 0..10 {
+        world.new_session();
+        let submit = Submit { account: Arc::clone(&one), ..world.message("wait") };
+        let started = world.submit(submit).await.unwrap();
+        world.transcript(&started).await;
+        let behind = Submit { on_busy: OnBusy::Enqueue, account: Arc::clone(&one), ..world.message("behind") };
+        world.submit(behind).await.unwrap();
+        sessions.push(started.session);
+    }
+    for session in &sessions {
+        world.engine.stop(&world.tenant, session, None, None).await.unwrap();
+    }
+    gate.waiting(2).await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(model.under_way(), 2, "no more than two run");
+    let refused = world.engine.submit(message(&world, &one)).await.unwrap_err();
+    assert!(matches!(refused, SubmitError::Quota(_)), "{refused}");
+    gate.open();
+    for session in sessions {
+        *world.session_in_view() = Some(session);
+        world.idle().await;
+    }
+    assert!(world.engine.submit(message(&world, &one)).await.is_ok());
+}
+
+/// Of one request that comes many times at once, one wants a place.
+#[tokio::test(start_paused = true)]
+async fn repetitions_take_no_places() {
+    let gate = Gate::closed();
+    let world = World::start(Setup::new([vec![Beat::Gate(gate.clone()), say("Hello"), stop()]])).await;
+    let one = account("key_1", turns(3), Quota::default());
+    let key = everturn_engine::SubmissionKey { key: "k".to_owned(), fingerprint: "f".to_owned() };
+    let submit = Submit { key: Some(key), ..message(&world, &one) };
+    let all = join_all((0..10).map(|_| world.engine.submit(submit.clone()))).await;
+    let turns: std::collections::BTreeSet<_> = all.into_iter().map(|started| started.unwrap().turn).collect();
+    assert_eq!(turns.len(), 1);
+    gate.open();
+}
+
 #[tokio::test(start_paused = true)]
 async fn places_are_taken_again_after_a_crash() {
     let gate = Gate::closed();
     let scripts = (0..3).map(|_| vec![Beat::Gate(gate.clone()), say("Hello"), stop()]);
-    let world = World::start(Setup::new(scripts)).await;
+    let world = World::start(Setup { accounts: Arc::new(Each(1)), ..Setup::new(scripts) }).await;
     let one = account("key_1", turns(1), Quota::default());
     world.engine.submit(message(&world, &one)).await.unwrap();
     let world = world.restart().await;

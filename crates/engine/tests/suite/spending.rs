@@ -57,9 +57,13 @@ async fn the_key_that_began_a_turn_pays_for_it_to_its_end_also_after_a_crash() {
     until(async || world.log().await.last().is_some_and(|(_, event)| format!("{event:?}").contains("Well"))).await;
     let world = world.restart_in(session).await;
     world.idle().await;
-    check(&world, expect![[r#"
+    check(
+        &world,
+        expect![[r#"
         tester test/one key_1: 1 turns, 3 calls, 344+21
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,10 +75,14 @@ async fn calls_that_failed_or_were_stopped_are_counted_for_their_model() {
     until(async || world.log().await.last().is_some_and(|(_, event)| format!("{event:?}").contains("So"))).await;
     world.stop().await.unwrap();
     world.idle().await;
-    check(&world, expect![[r#"
+    check(
+        &world,
+        expect![[r#"
         tester test/one key_1: 1 turns, 1 calls, 127+1
         tester test/two key_1: 0 turns, 1 calls, 127+1
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,7 +96,56 @@ async fn deleting_a_session_takes_nothing_back_and_titles_cost_too() {
     let session = world.session();
     until(async || world.engine.session(&world.tenant, &session).await.unwrap().unwrap().title.is_some()).await;
     world.delete(&world.tenant, &session, None).await.unwrap();
-    check(&world, expect![[r#"
+    check(
+        &world,
+        expect![[r#"
         tester test/one key_1: 1 turns, 2 calls, 200+20
-    "#]]).await;
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_title_that_failed_was_asked_for_all_the_same() {
+    for (title, expected) in [
+        (
+            vec![fail(ModelErrorKind::Unavailable)],
+            expect![[r#"
+            tester test/one -: 1 turns, 2 calls, 100+10
+        "#]],
+        ),
+        (
+            vec![say("Depth"), fail(ModelErrorKind::Unavailable)],
+            expect![[r#"
+            tester test/one -: 1 turns, 2 calls, 160+12
+        "#]],
+        ),
+    ] {
+        let mut setup = Setup::new([vec![say("Deep."), stop()], title]).agent(|agent| agent.titles = true);
+        setup.update.titled = true;
+        let world = World::start(setup).await;
+        world.act(Act::User("How deep is the sea?")).await;
+        let session = world.session();
+        until(async || world.engine.session(&world.tenant, &session).await.unwrap().unwrap().title.is_some()).await;
+        check(&world, expected).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_title_that_a_shutdown_cuts_off_is_counted() {
+    let scripts = [vec![say("Deep."), stop()], vec![say("Depth"), Beat::Silence]];
+    let model = ScriptedModel::new("test/one", scripts);
+    let mut setup = Setup::with_models([model.clone()]).agent(|agent| agent.titles = true);
+    setup.update.titled = true;
+    let world = World::start(setup).await;
+    world.act(Act::User("How deep is the sea?")).await;
+    until(async || model.requests().len() == 2).await;
+    world.engine.shutdown(std::time::Duration::from_secs(1)).await;
+    check(
+        &world,
+        expect![[r#"
+        tester test/one -: 1 turns, 2 calls, 160+12
+    "#]],
+    )
+    .await;
 }

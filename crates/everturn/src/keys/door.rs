@@ -11,6 +11,8 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use everturn_http::Keys;
+use everturn_store::SqliteStore;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{UnixListener, UnixStream},
@@ -27,9 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a question may be, in bytes.
 const MAX_REQUEST: u64 = 16 * 1024;
 
-/// Where the door of a server with this database is.
-pub(super) fn beside(database: &Path) -> PathBuf {
-    with_suffix(database, ".sock")
+/// Where the door of a server with this database is, whichever link leads there.
+pub(super) fn beside(database: &Path) -> io::Result<PathBuf> {
+    Ok(with_suffix(&SqliteStore::real_path(database)?, ".sock"))
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -48,7 +50,7 @@ pub(crate) struct Door {
 impl Door {
     /// Opens the door of this database, which nobody else has open: what is there is left over from a crash.
     pub(crate) fn open(database: &Path) -> anyhow::Result<Self> {
-        let path = beside(database);
+        let path = beside(database)?;
         let told = || format!("cannot open the socket {}", path.display());
         match fs::symlink_metadata(&path) {
             Ok(found) if !found.file_type().is_socket() => bail!("{} is something else than a socket", path.display()),
@@ -130,6 +132,8 @@ async fn talk(stream: UnixStream, keys: &Keys) -> io::Result<()> {
         Answer::Failed { message: format!("the request is longer than {MAX_REQUEST} bytes") }
     } else {
         match serde_json::from_slice::<Request>(&line) {
+            // Its command has given up, or was ended, and told its user so. Nobody would learn of what is done now.
+            Ok(_) if has_gone(writer.as_ref()) => return Err(io::ErrorKind::ConnectionAborted.into()),
             Ok(request) => answer(keys, request).await,
             Err(error) => Answer::Failed {
                 message: format!("the server does not understand the request; is it of another version? ({error})"),
@@ -140,4 +144,10 @@ async fn talk(stream: UnixStream, keys: &Keys) -> io::Result<()> {
     line.push(b'\n');
     writer.write_all(&line).await?;
     writer.shutdown().await
+}
+
+/// Whether whoever was at the other end is there no more. Asks the system, which may know more than the runtime yet does.
+fn has_gone(stream: &UnixStream) -> bool {
+    let mut polled = [PollFd::new(stream, PollFlags::empty())];
+    poll(&mut polled, Some(&Timespec::default())).is_ok() && polled[0].revents().contains(PollFlags::HUP)
 }

@@ -2,12 +2,12 @@
 
 use std::{
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use everturn_http::{Keys, Quotas};
 use everturn_store::{OpenError, SecretBox, SqliteStore};
 use tokio::{
@@ -52,7 +52,7 @@ impl Reach {
         if let Some(keys) = &self.opened {
             return Ok(answer(keys, request).await);
         }
-        if !self.database.exists() {
+        if !self.is_there()? {
             // To look is no reason to make one.
             match request {
                 Request::Tenants => return Ok(Answer::Tenants { tenants: Vec::new() }),
@@ -68,19 +68,30 @@ impl Reach {
                     let keys = self.opened.insert(keys);
                     return Ok(answer(keys, request).await);
                 }
-                None => match UnixStream::connect(door::beside(&self.database)).await {
-                    Ok(stream) => return converse(stream, &request).await,
-                    Err(error) if Instant::now() >= deadline => return Err(self.nobody_answers(&error)),
-                    Err(_) => tokio::time::sleep(TRY_EVERY).await,
-                },
+                None => {
+                    let door = door::beside(&self.database)?;
+                    match UnixStream::connect(&door).await {
+                        Ok(stream) => return converse(stream, &request, PATIENCE).await,
+                        Err(error) if Instant::now() >= deadline => return Err(self.nobody_answers(&door, &error)),
+                        Err(_) => tokio::time::sleep(TRY_EVERY).await,
+                    }
+                }
             }
         }
+    }
+
+    /// Whether there is a database. That it cannot be seen does not mean that there is none.
+    fn is_there(&self) -> anyhow::Result<bool> {
+        self.database.try_exists().map_err(|error| {
+            let database = self.database.display();
+            anyhow!("cannot look for the database {database}: {error}\n\nhint: run this as the server's user")
+        })
     }
 
     /// The keys in the database, unless somebody else has it open.
     async fn open(&self) -> anyhow::Result<Option<Arc<Keys>>> {
         let (path, durability) = (self.database.clone(), compose::durability(self.durability));
-        let had_data = path.exists();
+        let had_data = self.is_there()?;
         let store = match tokio::task::spawn_blocking(move || SqliteStore::open(path, durability)).await? {
             Ok(store) => store,
             Err(OpenError::InUse { .. }) => return Ok(None),
@@ -94,9 +105,9 @@ impl Reach {
         Ok(Some(Arc::new(keys.context("failed to read the keys")?)))
     }
 
-    fn nobody_answers(&self, error: &io::Error) -> anyhow::Error {
-        let (database, door) = (self.database.display(), door::beside(&self.database));
-        anyhow::anyhow!(
+    fn nobody_answers(&self, door: &Path, error: &io::Error) -> anyhow::Error {
+        let database = self.database.display();
+        anyhow!(
             "the database {database} is in use, and nobody answers at {} ({error})\n\nhint: if a server is running, run \
              this as the same user, and see in the server's log why it has no socket; or stop it for a moment",
             door.display()
@@ -112,7 +123,8 @@ impl Reach {
     }
 }
 
-async fn converse(stream: UnixStream, request: &Request) -> anyhow::Result<Answer> {
+/// Asks a server. Whatever goes wrong, the user is told what may have been done.
+async fn converse(stream: UnixStream, request: &Request, patience: Duration) -> anyhow::Result<Answer> {
     let talk = async {
         let (reader, mut writer) = stream.into_split();
         let mut line = serde_json::to_vec(request)?;
@@ -121,9 +133,57 @@ async fn converse(stream: UnixStream, request: &Request) -> anyhow::Result<Answe
         let mut line = Vec::new();
         BufReader::new(reader.take(MAX_ANSWER)).read_until(b'\n', &mut line).await?;
         if line.last() != Some(&b'\n') {
-            bail!("the server went away before it had answered; look with `everturn keys list` what has become of it");
+            bail!("it went away");
         }
         Ok(serde_json::from_slice(&line)?)
     };
-    tokio::time::timeout(PATIENCE, talk).await.context("the running server does not answer")?
+    let in_doubt = in_doubt(request);
+    match tokio::time::timeout(patience, talk).await {
+        Ok(told) => told.map_err(|error| anyhow!("the running server gave no answer ({error}); {in_doubt}")),
+        Err(_) => bail!("the running server has given no answer for {} seconds; {in_doubt}", patience.as_secs()),
+    }
+}
+
+/// What to say of a request that was sent and not answered.
+fn in_doubt(request: &Request) -> &'static str {
+    match request {
+        Request::Create { .. } => {
+            "it may have made the key all the same, whose secret nobody has seen: look for it with `everturn keys list`, \
+             and revoke it"
+        }
+        Request::Revoke { .. } => {
+            "it may have revoked the key all the same: look with `everturn keys list`, or revoke it again, which does no harm"
+        }
+        Request::Tenants | Request::List { .. } => "try again, and see in the server's log what it is busy with",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everturn_core::TenantId;
+
+    use super::*;
+
+    /// A command that gives up does not know whether it was heard.
+    #[tokio::test]
+    async fn what_was_not_answered_is_in_doubt() {
+        let new = serde_json::json!({ "create": { "tenant": "local", "key": { "name": "a", "scopes": [] } } });
+        let requests: [(Request, &[&str]); 3] = [
+            (serde_json::from_value(new).unwrap(), &["may have made the key", "`everturn keys list`", "revoke it"]),
+            (Request::Revoke { id: "key_a".to_owned() }, &["may have revoked the key", "`everturn keys list`"]),
+            (Request::List { tenant: TenantId::local(), after: None }, &["try again"]),
+        ];
+        for (request, expected) in requests {
+            let (ours, silent) = UnixStream::pair().unwrap();
+            let late = converse(ours, &request, Duration::ZERO).await.map(drop).unwrap_err().to_string();
+            drop(silent);
+            let (ours, gone) = UnixStream::pair().unwrap();
+            drop(gone);
+            let lost = converse(ours, &request, PATIENCE).await.map(drop).unwrap_err().to_string();
+            assert!(late.contains("no answer for 0 seconds") && lost.contains("gave no answer ("), "{late}, {lost}");
+            for word in expected {
+                assert!(late.contains(word) && lost.contains(word), "{late}, {lost}");
+            }
+        }
+    }
 }

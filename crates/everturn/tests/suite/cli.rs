@@ -174,19 +174,24 @@ fn help_of_config_check() {
         &["config", "check", "--help"],
         &[],
         expect![[r#"
-        exit: 0
-        ----- stdout
-        Check a configuration file and explain every mistake in it
+            exit: 0
+            ----- stdout
+            Check a configuration file and explain every mistake in it
 
-        Usage: everturn config check [FILE]
+            Usage: everturn config check [OPTIONS] [FILE]
 
-        Arguments:
-          [FILE]  The file [default: ./everturn.toml] [env: EVERTURN_CONFIG]
+            Arguments:
+              [FILE]  The file [default: ./everturn.toml] [env: EVERTURN_CONFIG]
 
-        Options:
-          -h, --help  Print help
-        ----- stderr
-    "#]],
+            Options:
+                  --listen <ADDRESS>   Address and port to listen on [default: 127.0.0.1:8080] [env: EVERTURN_LISTEN]
+                  --store <STORE>      Where to keep sessions and turns [default: sqlite:everturn-data/everturn.db] [env: EVERTURN_STORE]
+                  --durability <WORD>  What a commit survives: a crash of the machine (fsync) or of the server only (process) [default: fsync] [env: EVERTURN_DURABILITY]
+                  --tls-cert <FILE>    Certificate to speak https with, and those that vouch for it: a PEM file [env: EVERTURN_TLS_CERT]
+                  --tls-key <FILE>     The certificate's private key: a PEM file [env: EVERTURN_TLS_KEY]
+              -h, --help               Print help
+            ----- stderr
+        "#]],
     );
 }
 

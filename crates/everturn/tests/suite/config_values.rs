@@ -123,7 +123,9 @@ fn the_example_shows_the_defaults_of_webhooks() {
 #[test]
 fn printing_shows_no_secret() {
     let printed = format!("{:?}", read_example());
-    for secret in ["0123456789abcdef", "local-secret", "files-secret", "search-secret", "webhook-secret", "hooks/everturn"] {
+    for secret in
+        ["0123456789abcdef", "local-secret", "files-secret", "search-secret", "webhook-secret", "hooks/everturn"]
+    {
         assert!(!printed.contains(secret), "{printed}");
     }
     let environment = Environment::from([("A_KEY", "a-secret")]);

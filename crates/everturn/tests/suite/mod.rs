@@ -1,6 +1,6 @@
 mod aap;
-mod api_document;
 mod aap_v3;
+mod api_document;
 mod cli;
 mod config_problems;
 mod config_values;

@@ -115,7 +115,8 @@ pub(super) fn metadata() -> Value {
         "properties": {
             "userVisible": yes(), "user_visible": yes(), "agentVisible": yes(), "agent_visible": yes(),
         },
-        "not": { "anyOf": [
+        // Of what is no object, `required` is always true.
+        "not": { "type": "object", "anyOf": [
             { "required": ["userVisible", "user_visible"] }, { "required": ["agentVisible", "agent_visible"] },
         ] },
     })

@@ -158,6 +158,7 @@ impl Server {
             models: Arc::new(DemoModels),
             tools: Arc::new(ToolSet::new(builtin_tools()).unwrap()),
             settings: Settings::default(),
+            accounts: Arc::new(everturn_engine::Unbounded),
             notices: Default::default(),
             metrics: Metrics::default(),
         });

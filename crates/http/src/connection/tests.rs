@@ -104,6 +104,38 @@ async fn a_handler_is_told_who_asks() {
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "127.0.0.1");
 }
 
+/// By RFC 9112 whoever calls two hosts, or none, or one that is none, is told so, and no handler sees the request.
+#[tokio::test]
+async fn a_request_calls_one_host() {
+    let address = start(None).await;
+    let ask = async |head: &str| {
+        let answer = said(address, format!("{head}connection: close\r\n\r\n").as_bytes()).await;
+        String::from_utf8(answer).unwrap()
+    };
+    for (head, problem) in [
+        ("GET / HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n", "the request has 2 Host headers"),
+        ("GET / HTTP/1.1\r\nhost: a\r\nhost: a\r\n", "the request has 2 Host headers"),
+        ("GET / HTTP/1.0\r\nhost: a\r\nhost: a\r\n", "the request has 2 Host headers"),
+        ("GET / HTTP/1.1\r\n", "the request has no Host header"),
+        ("GET / HTTP/1.1\r\nhost: a, b\r\n", "the Host header has no host in it"),
+        ("GET http://localhost@evil.example/ HTTP/1.1\r\nhost: localhost\r\n", "has a user in it"),
+    ] {
+        let answer = ask(head).await;
+        assert!(answer.starts_with("HTTP/1.1 400 ") || answer.starts_with("HTTP/1.0 400 "), "{head}: {answer}");
+        assert!(answer.contains(problem) && answer.contains("connection: close"), "{head}: {answer}");
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert!(body["error"] == body["message"] && body["detail"]["code"] == "HOST_INVALID", "{body}");
+    }
+    for head in ["GET / HTTP/1.1\r\nhost: a\r\n", "GET / HTTP/1.0\r\n", "GET http://a/ HTTP/1.1\r\nhost: b\r\n"] {
+        assert!(ask(head).await.ends_with("\r\n\r\nhello"), "{head}");
+    }
+    let (mut sender, _connection) = connect(address).await;
+    let several = Request::get("http://localhost/").header("host", "a").header("host", "b").body(Empty::new()).unwrap();
+    assert_eq!(sender.send_request(several).await.unwrap().status(), 400);
+    assert_eq!(sender.send_request(request("/")).await.unwrap().status(), 200, "others of the connection are served");
+}
+
 #[tokio::test]
 async fn many_requests_share_a_connection() {
     let (sender, _connection) = connect(start(None).await).await;

@@ -16,7 +16,7 @@ mod watch;
 use std::sync::Arc;
 
 use everturn_core::{KeyId, Quota, TenantId, Timestamp};
-use everturn_engine::SubmissionKey;
+use everturn_engine::{Account, Accounts, SubmissionKey};
 use everturn_store::{Store, StoreError};
 use http::{HeaderMap, HeaderName};
 use secrecy::SecretString;
@@ -35,7 +35,8 @@ use self::{
 };
 use crate::{
     AuthError, Caller, Scope,
-    auth::{bearer, in_header, names_this_machine},
+    auth::{bearer, in_header},
+    host::names_this_machine,
 };
 
 /// A key of the configuration, as the server knows it: not the key itself.
@@ -98,6 +99,12 @@ pub struct Keys {
     book: Option<Book>,
     /// How far the store's lists were read. Held while keys change, so that changes are seen in their order.
     seen: Mutex<Marks>,
+}
+
+impl Accounts for Keys {
+    fn account(&self, tenant: &TenantId, key: Option<&KeyId>) -> Arc<Account> {
+        self.ring.account(tenant, key)
+    }
 }
 
 impl Keys {

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use everturn_core::{KeyId, TenantId, Timestamp};
+use everturn_core::{KeyId, Quota, TenantId, Timestamp};
 use everturn_engine::{Account, Whose};
 
 use super::{
@@ -227,6 +227,16 @@ impl Ring {
         // Where the table looks depends on the digest alone, which nobody can choose who does not know the secret.
         let found = table.by_digest.get(&digest).filter(|held| fits && held.digest.is(&digest));
         Ok(Found::Key(Arc::clone(found.ok_or(AuthError::Invalid)?)))
+    }
+
+    /// What a tenant may use, and one of its keys. A key that is not known any more has the quota of any key.
+    pub(super) fn account(&self, tenant: &TenantId, key: Option<&KeyId>) -> Arc<Account> {
+        let held = key.and_then(|key| self.get(key)).filter(|held| held.info.tenant == *tenant);
+        held.map(|held| Arc::clone(&held.account)).unwrap_or_else(|| {
+            let key_quota = self.quotas.of_key(&Quota::default());
+            let tenant_quota = self.quotas.of_tenant(tenant);
+            Arc::new(Account { key: key.cloned(), key_quota, tenant_quota })
+        })
     }
 
     /// One key.

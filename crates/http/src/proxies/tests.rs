@@ -59,7 +59,7 @@ fn a_trusted_proxy_is() {
         &[host, ("x-forwarded-for", "1.2.3.4"), ("x-forwarded-proto", "https"), ("x-forwarded-host", "a.example")],
         "forwarded 1.2.3.4 https a.example Host: backend.internal",
     );
-    check("fd00::1", &[("x-forwarded-for", "2001:db8::1")], "forwarded 2001:db8::1 http - Host: forwarded.invalid");
+    check("fd00::1", &[("x-forwarded-for", "2001:db8::1")], "forwarded 2001:db8::1 http - Host: unnamed.invalid");
 }
 
 #[test]
@@ -67,30 +67,26 @@ fn of_a_chain_the_nearest_that_is_not_trusted() {
     check(
         "10.1.1.1",
         &[("x-forwarded-for", "6.6.6.6, 1.2.3.4, 10.2.2.2")],
-        "forwarded 1.2.3.4 http - Host: forwarded.invalid",
+        "forwarded 1.2.3.4 http - Host: unnamed.invalid",
     );
     check(
         "10.1.1.1",
         &[("x-forwarded-for", "6.6.6.6"), ("x-forwarded-for", "1.2.3.4")],
-        "forwarded 1.2.3.4 http - Host: forwarded.invalid",
+        "forwarded 1.2.3.4 http - Host: unnamed.invalid",
     );
-    check(
-        "10.1.1.1",
-        &[("x-forwarded-for", "10.3.3.3, 10.2.2.2")],
-        "forwarded 10.3.3.3 http - Host: forwarded.invalid",
-    );
+    check("10.1.1.1", &[("x-forwarded-for", "10.3.3.3, 10.2.2.2")], "forwarded 10.3.3.3 http - Host: unnamed.invalid");
     check(
         "10.1.1.1",
         &[("forwarded", "for=6.6.6.6;host=evil, for=1.2.3.4;proto=https;host=a, for=10.2.2.2;proto=http;host=b")],
-        "forwarded 1.2.3.4 https a Host: a",
+        "forwarded 1.2.3.4 https a Host: unnamed.invalid",
     );
     // Whoever hides its client is the last that is known.
     check(
         "10.1.1.1",
         &[("x-forwarded-for", "6.6.6.6, unknown, 10.2.2.2")],
-        "forwarded 10.2.2.2 http - Host: forwarded.invalid",
+        "forwarded 10.2.2.2 http - Host: unnamed.invalid",
     );
-    check("10.1.1.1", &[("forwarded", "for=_a, for=10.2.2.2")], "forwarded 10.2.2.2 http - Host: forwarded.invalid");
+    check("10.1.1.1", &[("forwarded", "for=_a, for=10.2.2.2")], "forwarded 10.2.2.2 http - Host: unnamed.invalid");
 }
 
 #[test]
@@ -125,37 +121,66 @@ fn of_two_kinds_what_they_agree_on() {
 #[test]
 fn a_proxy_opens_nothing() {
     let here = ("host", "127.0.0.1:8080");
+    let both = |lines: &[(&str, &str)], expected| {
+        for headers in [ProxyHeaders::Either, ProxyHeaders::Forwarded, ProxyHeaders::XForwarded] {
+            assert_eq!(admit(headers, "127.0.0.1", lines).1, expected, "{headers:?} {lines:?}");
+        }
+    };
     let check = |lines: &[(&str, &str)], expected| {
         assert_eq!(admit(ProxyHeaders::Either, "127.0.0.1", lines).1, expected, "{lines:?}");
     };
+    let (client, local) = (("x-forwarded-for", "127.0.0.1"), ("x-forwarded-host", "localhost"));
     // What the web sends through it is not of this machine.
-    check(&[here, ("x-forwarded-for", "1.2.3.4")], "forwarded.invalid");
-    check(&[here, ("x-forwarded-for", "1.2.3.4"), ("x-forwarded-host", "localhost")], "forwarded.invalid");
-    check(&[here, ("x-forwarded-for", "127.0.0.1"), ("x-forwarded-host", "evil.example")], "evil.example");
-    check(&[here, ("forwarded", "for=127.0.0.1;host=evil.example")], "evil.example");
-    check(&[here, ("x-forwarded-host", "evil.example")], "evil.example");
-    check(&[here, ("x-forwarded-proto", "https")], "forwarded.invalid");
-    check(&[here, ("forwarded", "for=unknown")], "forwarded.invalid");
-    check(&[here, ("forwarded", "rubbish")], "forwarded.invalid");
-    check(&[("x-forwarded-for", "1.2.3.4")], "forwarded.invalid");
+    for lines in [
+        &[("x-forwarded-for", "1.2.3.4")][..],
+        &[("x-forwarded-for", "1.2.3.4"), local],
+        &[("x-forwarded-for", "1.2.3.4, 127.0.0.1"), local],
+        &[client, ("x-forwarded-host", "evil.example")],
+        &[client, ("x-forwarded-host", "localhost:80@evil.example")],
+        &[("forwarded", "for=127.0.0.1;host=evil.example")],
+        &[("x-forwarded-host", "evil.example")],
+        &[("forwarded", "for=unknown;host=localhost")],
+        // Who does not say, or not in words that can be read.
+        &[],
+        &[client],
+        &[local],
+        &[client, ("x-forwarded-host", "")],
+        &[("x-forwarded-for", ""), local],
+        &[("x-forwarded-proto", "https")],
+        &[("forwarded", "")],
+        &[("forwarded", "for=127.0.0.1")],
+        &[("forwarded", "host=localhost")],
+        &[("forwarded", "for=unknown")],
+        &[("forwarded", "rubbish")],
+        // One of a chain is enough.
+        &[("x-forwarded-for", "127.0.0.1, 127.0.0.1"), ("x-forwarded-host", "evil.example, localhost")],
+        &[client, ("x-forwarded-host", "evil.example"), local],
+        &[client, ("x-forwarded-host", "localhost, evil.example")],
+        &[("forwarded", "for=127.0.0.1;host=evil.example, for=127.0.0.1;host=localhost")],
+        &[("forwarded", "for=127.0.0.1;host=localhost, for=127.0.0.1")],
+        // On another machine, a client of the proxy there is not here.
+        &[("x-forwarded-for", "127.0.0.1, 10.2.2.2"), local],
+        &[("forwarded", "for=127.0.0.1;host=localhost, for=10.2.2.2;host=localhost")],
+    ] {
+        both(&[&[here], lines].concat(), "unnamed.invalid");
+        both(&[&[("host", "evil.example")], lines].concat(), "evil.example");
+    }
+    check(&[("x-forwarded-for", "1.2.3.4")], "unnamed.invalid");
+    // Of two kinds, both have to say it: one of them may be the client's.
+    let forwarded = ("forwarded", "for=127.0.0.1;host=localhost");
+    check(&[here, forwarded, client, ("x-forwarded-host", "evil.example")], "unnamed.invalid");
+    check(&[here, forwarded, client], "unnamed.invalid");
+    check(&[here, ("forwarded", "for=127.0.0.1;host=evil.example"), client, local], "unnamed.invalid");
+    check(&[here, ("forwarded", "for=127.0.0.1"), client, local], "unnamed.invalid");
     // A foreign name stays one.
-    check(
-        &[("host", "evil.example"), ("x-forwarded-for", "127.0.0.1"), ("x-forwarded-host", "localhost")],
-        "evil.example",
-    );
-    check(&[("host", "evil.example"), ("forwarded", "for=127.0.0.1;host=localhost")], "evil.example");
-    // Only people on this machine, through a proxy on this machine.
-    check(&[here, ("x-forwarded-for", "127.0.0.1")], "127.0.0.1:8080");
+    both(&[("host", "evil.example"), forwarded, client, local], "evil.example");
+    // Only people on this machine, through proxies on this machine.
+    both(&[here, forwarded, client, local], "127.0.0.1:8080");
+    check(&[here, client, ("x-forwarded-host", "localhost, 127.0.0.1:8080")], "127.0.0.1:8080");
     check(&[here, ("forwarded", "for=\"[::1]\";host=\"localhost:3000\"")], "127.0.0.1:8080");
-}
-
-#[test]
-fn the_host_of_http2() {
-    let (mut parts, ()) =
-        Request::get("http://evil.example:8080/").header("host", "localhost").body(()).unwrap().into_parts();
-    parts.version = http::Version::HTTP_2;
-    Proxies::default().admit("127.0.0.1".parse().unwrap(), true, &mut parts);
-    assert_eq!(parts.headers[header::HOST], "evil.example:8080");
+    assert_eq!(admit(ProxyHeaders::Either, "10.1.1.1", &[here, forwarded]).1, "unnamed.invalid");
+    // Who is no proxy calls what it calls.
+    assert_eq!(admit(ProxyHeaders::Either, "::1", &[here]).1, "127.0.0.1:8080");
 }
 
 proptest! {

@@ -140,7 +140,7 @@ async fn a_renewed_pair_is_used_and_a_broken_one_is_not() {
     // It has looked at the files before they change.
     tokio::time::sleep(Duration::from_secs(1)).await;
     // Half of a renewal: the certificate is there, its key not yet.
-    let later = std::time::SystemTime::now() + Duration::from_secs(100);
+    let later = SystemTime::now() + Duration::from_secs(100);
     std::fs::write(&files.cert, second.cert.pem()).unwrap();
     std::fs::File::options().write(true).open(&files.cert).unwrap().set_modified(later).unwrap();
     tokio::time::sleep(Duration::from_secs(200)).await;

@@ -129,6 +129,7 @@ fn event_bytes(event: &ModelEvent) -> u64 {
         ModelEvent::ThinkingSignature(_)
         | ModelEvent::ToolCall { .. }
         | ModelEvent::BadToolCall { .. }
+        | ModelEvent::Used(_)
         | ModelEvent::Finished { .. } => 0,
     };
     bytes as u64

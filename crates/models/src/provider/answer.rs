@@ -129,8 +129,11 @@ impl Answer {
         self.finish = Some(if self.refused { ModelFinish::Refusal } else { finish });
     }
 
+    /// What the whole answer has used so far.
     pub(super) fn usage(&mut self, usage: Usage) {
-        self.usage = Some(usage);
+        if self.usage.replace(usage) != Some(usage) && usage.total() > 0 {
+            self.ready.push_back(ModelEvent::Used(usage));
+        }
     }
 
     /// The provider says that nothing follows. That counts as a reason to stop where it gave none.

@@ -30,6 +30,7 @@ fn show(items: &[Item]) -> String {
         Ok(ModelEvent::ToolInputDelta { part, json }) => format!("call {part} input: {json}"),
         Ok(ModelEvent::ToolCall { part, name, input }) => format!("call {part}: {name} {input:?}"),
         Ok(ModelEvent::BadToolCall { part, name, input }) => format!("bad call {part}: {name} {input}"),
+        Ok(ModelEvent::Used(usage)) => format!("used {}+{}", usage.input, usage.output),
         Ok(ModelEvent::Finished { finish, usage }) => {
             format!("{finish:?} {}", usage.map_or("?".to_owned(), |usage| format!("{}+{}", usage.input, usage.output)))
         }
@@ -51,17 +52,18 @@ fn openai_sample() {
         ProviderKind::OpenAi,
         SAMPLES[0].1,
         expect![[r#"
-        Thinking("The user wants ")
-        Thinking("two cities.")
-        Text("Grüße, ")
-        Text("東京")
-        call 0 starts: get_weather
-        call 0 input: {"location":
-        call 1 starts: clock
-        call 0 input: "Tokyo"}
-        call 0: get_weather {"location":"Tokyo"}
-        call 1: clock {}
-        Stop 12+34"#]],
+            Thinking("The user wants ")
+            Thinking("two cities.")
+            Text("Grüße, ")
+            Text("東京")
+            call 0 starts: get_weather
+            call 0 input: {"location":
+            call 1 starts: clock
+            call 0 input: "Tokyo"}
+            used 12+34
+            call 0: get_weather {"location":"Tokyo"}
+            call 1: clock {}
+            Stop 12+34"#]],
     );
 }
 
@@ -71,19 +73,21 @@ fn anthropic_sample() {
         ProviderKind::Anthropic,
         SAMPLES[1].1,
         expect![[r#"
-        Thinking("Two cities, ")
-        Thinking("hm.")
-        ThinkingSignature("anthropic:EqQB")
-        ThinkingSignature("anthropic:[{\"type\":\"thinking\",\"thinking\":\"Two cities, hm.\",\"signature\":\"EqQB\"},{\"type\":\"redacted_thinking\",\"data\":\"Emwk\"}]")
-        Text("Grüße, ")
-        Text("東京")
-        call 0 starts: get_weather
-        call 0 input: {"location":
-        call 0 input: "Tokyo"}
-        call 0: get_weather {"location":"Tokyo"}
-        call 1 starts: clock
-        call 1: clock {}
-        Stop 42+34"#]],
+            used 42+1
+            Thinking("Two cities, ")
+            Thinking("hm.")
+            ThinkingSignature("anthropic:EqQB")
+            ThinkingSignature("anthropic:[{\"type\":\"thinking\",\"thinking\":\"Two cities, hm.\",\"signature\":\"EqQB\"},{\"type\":\"redacted_thinking\",\"data\":\"Emwk\"}]")
+            Text("Grüße, ")
+            Text("東京")
+            call 0 starts: get_weather
+            call 0 input: {"location":
+            call 0 input: "Tokyo"}
+            call 0: get_weather {"location":"Tokyo"}
+            call 1 starts: clock
+            call 1: clock {}
+            used 42+34
+            Stop 42+34"#]],
     );
 }
 
@@ -93,16 +97,18 @@ fn gemini_sample() {
         ProviderKind::Gemini,
         SAMPLES[2].1,
         expect![[r#"
-        Thinking("Two cities, ")
-        Thinking("hm.")
-        Text("Grüße, ")
-        Text("東京")
-        call 0 starts: get_weather
-        call 0: get_weather {"location":"Tokyo"}
-        ThinkingSignature("gemini:{\"calls\":{\"0\":\"CiQB\"}}")
-        call 1 starts: clock
-        call 1: clock {}
-        Stop 12+34"#]],
+            used 12+0
+            Thinking("Two cities, ")
+            Thinking("hm.")
+            Text("Grüße, ")
+            Text("東京")
+            call 0 starts: get_weather
+            call 0: get_weather {"location":"Tokyo"}
+            ThinkingSignature("gemini:{\"calls\":{\"0\":\"CiQB\"}}")
+            used 12+34
+            call 1 starts: clock
+            call 1: clock {}
+            Stop 12+34"#]],
     );
 }
 
@@ -112,15 +118,16 @@ fn ollama_sample() {
         ProviderKind::Ollama,
         SAMPLES[3].1,
         expect![[r#"
-        Thinking("Two cities, ")
-        Thinking("hm.")
-        Text("Grüße, ")
-        Text("東京")
-        call 0 starts: get_weather
-        call 0: get_weather {"location":"Tokyo"}
-        call 1 starts: clock
-        call 1: clock {}
-        Stop 12+34"#]],
+            Thinking("Two cities, ")
+            Thinking("hm.")
+            Text("Grüße, ")
+            Text("東京")
+            call 0 starts: get_weather
+            call 0: get_weather {"location":"Tokyo"}
+            call 1 starts: clock
+            call 1: clock {}
+            used 12+34
+            Stop 12+34"#]],
     );
 }
 
@@ -162,7 +169,11 @@ fn a_cut_at_any_byte_is_an_error_unless_the_model_had_stopped() {
                 assert_eq!(before, &whole[..before.len()], "{kind} at {at}");
             } else {
                 assert!(matches!(last, Ok(ModelEvent::Finished { .. })), "{kind} at {at}: {last:?}");
-                assert_eq!(before, &whole[..whole.len() - 1], "{kind} at {at}");
+                // What the answer took may come after the reason.
+                let said = |items: &[Item]| -> Vec<Item> {
+                    items.iter().filter(|item| !matches!(item, Ok(ModelEvent::Used(_)))).cloned().collect()
+                };
+                assert_eq!(said(before), said(&whole[..whole.len() - 1]), "{kind} at {at}");
             }
         }
     }
@@ -437,4 +448,63 @@ fn what_an_answer_holds_is_bounded() {
     let frame = "1".repeat(9 * 1024 * 1024);
     let items = read(ProviderKind::Ollama, [frame.as_bytes()]);
     assert_eq!(show(&items), "Rejected: test sent a single event of more than 8388608 bytes");
+}
+
+#[test]
+fn what_was_told_before_a_cut_is_passed_on() {
+    check(
+        ProviderKind::Anthropic,
+        "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":700,\"cache_read_input_tokens\":77,\"output_tokens\":1}}}\n\n\
+         data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n\
+         data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n",
+        expect![[r#"
+            used 777+1
+            Text("x")
+            Unavailable: test closed the stream before its answer was complete"#]],
+    );
+    let gemini = |told: u32| {
+        let usage = format!("{{\"promptTokenCount\":777,\"candidatesTokenCount\":{told},\"thoughtsTokenCount\":5}}");
+        let candidate = "{\"content\":{\"parts\":[{\"text\":\"x\"}]}}";
+        format!("data: {{\"candidates\":[{candidate}],\"usageMetadata\":{usage}}}\n\n")
+    };
+    // Told again, it is no news.
+    check(
+        ProviderKind::Gemini,
+        &[gemini(3), gemini(3), gemini(6)].concat(),
+        expect![[r#"
+        used 777+8
+        Text("x")
+        Text("x")
+        used 777+11
+        Text("x")
+        Unavailable: test closed the stream before its answer was complete"#]],
+    );
+    let openai = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n\
+         data: {\"choices\":[],\"usage\":{\"prompt_tokens\":163,\"completion_tokens\":78}}\n\n";
+    check(
+        ProviderKind::OpenAi,
+        openai,
+        expect![[r#"
+        Text("x")
+        used 163+78
+        Unavailable: test closed the stream before its answer was complete"#]],
+    );
+    // Nothing used is nothing told.
+    let zero = openai.replace("163", "0").replace("78", "0");
+    check(
+        ProviderKind::OpenAi,
+        &zero,
+        expect![[r#"
+        Text("x")
+        Unavailable: test closed the stream before its answer was complete"#]],
+    );
+    let failed = format!("{openai}data: {{\"error\":{{\"message\":\"overloaded\",\"code\":503}}}}\n\n");
+    check(
+        ProviderKind::OpenAi,
+        &failed,
+        expect![[r#"
+        Text("x")
+        used 163+78
+        Unavailable: test reports: overloaded"#]],
+    );
 }

@@ -39,12 +39,16 @@ async fn text_and_usage() {
         expect![[r#"
             ## openai
             text: Hello, wör|ld. How ar|e you?
+            used: 7+3
             finished: Stop 7+3
             ## anthropic
+            used: 7+3
             text: Hello, wör|ld. How ar|e you?
             finished: Stop 7+3
             ## gemini
-            text: Hello, wör|ld. How ar|e you?
+            text: Hello, wör|ld. How ar
+            used: 7+3
+            text: e you?
             finished: Stop 7+3
             ## ollama
             text: Hello, wör|ld. How ar|e you?
@@ -76,6 +80,7 @@ async fn thinking_text_and_calls() {
             call 0 input: {"locati|on":"Tok|yo"}
             call 1 started: clock
             call 1 input: {}
+            used: 2+13
             call 0: get_weather {"location":"Tokyo"}
             call 1: clock {}
             finished: Stop 2+13
@@ -128,7 +133,10 @@ async fn finish_reasons() {
         let response = json!({"content": "I would", "finishReason": reason});
         let mock = AiMock::new(&format!("finish-{kind}-{reason}"), response, json!({})).await;
         let shown = answer(&*mock.model(kind), request("hello")).await;
-        assert!(shown.starts_with(&format!("text: I would\nfinished: {expected} ")), "{kind} {reason}: {shown}");
+        let said: Vec<_> = shown.lines().filter(|line| !line.starts_with("used: ")).collect();
+        let [text, finished] = said[..] else { panic!("{kind} {reason}: {shown}") };
+        assert_eq!(text, "text: I would", "{kind} {reason}: {shown}");
+        assert!(finished.starts_with(&format!("finished: {expected} ")), "{kind} {reason}: {shown}");
     }
 }
 

@@ -24,5 +24,6 @@ async fn a_real_model_answers() {
     };
     assert!(matches!(finish, ModelFinish::Stop | ModelFinish::MaxTokens));
     assert!(input > 0 && (1..=6).contains(&output), "{input} and {output} tokens");
+    assert_eq!(events.pop(), Some(ModelEvent::Used(Usage { input, output })));
     assert!(!events.is_empty() && events.iter().all(|event| matches!(event, ModelEvent::Text(_))), "{events:?}");
 }

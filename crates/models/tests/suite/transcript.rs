@@ -24,6 +24,7 @@ pub(crate) async fn answer(model: &dyn Model, request: ModelRequest) -> String {
             Ok(ModelEvent::BadToolCall { part, name, input }) => {
                 (format!("bad call {part}"), format!("{name} {input}"))
             }
+            Ok(ModelEvent::Used(usage)) => ("used".to_owned(), format!("{}+{}", usage.input, usage.output)),
             Ok(ModelEvent::Finished { finish, usage }) => {
                 let usage = usage.map_or_else(|| "?".to_owned(), |usage| format!("{}+{}", usage.input, usage.output));
                 ("finished".to_owned(), format!("{finish:?} {usage}"))

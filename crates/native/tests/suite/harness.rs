@@ -134,6 +134,7 @@ impl Server {
             models: Arc::new(DemoModels),
             tools: Arc::new(ToolSet::new(builtin_tools()).unwrap()),
             settings: Settings { document_bytes: DOCUMENT_BYTES, session_queue: 2, ..Settings::default() },
+            accounts: Arc::new(everturn_engine::Unbounded),
             notices: Default::default(),
             metrics: Metrics::default(),
         });

@@ -60,12 +60,15 @@ fn bound() -> Value {
     })
 }
 
-fn texts() -> Value {
-    let part = json!({
+fn text_part() -> Value {
+    json!({
         "type": "object", "required": ["type", "text"],
         "properties": { "type": { "const": "text" }, "text": text() },
-    });
-    json!({ "oneOf": [text(), { "type": "array", "items": part }] })
+    })
+}
+
+fn texts() -> Value {
+    json!({ "oneOf": [text(), { "type": "array", "items": text_part() }] })
 }
 
 fn system() -> Value {
@@ -88,7 +91,7 @@ fn user() -> Value {
                 "type": "object", "required": ["url"],
                 "properties": { "url": {
                     "type": "string",
-                    "pattern": "^(https://.*|data:image/[a-z]+;base64,[A-Za-z0-9+/]+={0,2})$",
+                    "pattern": "^(https://.*|data:image/[A-Za-z0-9.+-]+;base64,[A-Za-z0-9+/]+={0,2})$",
                     "description": "An `https:` URL, or a `data:` URL in base64",
                 } },
             },
@@ -116,16 +119,24 @@ fn assistant() -> Value {
                 "type": "object", "required": ["name", "arguments"],
                 "properties": {
                     "name": text(),
-                    "arguments": { "type": "string", "description": "A JSON object", "examples": ["{\"city\":\"Oslo\"}"] },
+                    "arguments": {
+                        "type": "string", "examples": ["{\"city\":\"Oslo\"}"],
+                        "description": "A JSON object; what is none counts as an empty one",
+                    },
                 },
             },
         },
     });
+    let refusal = json!({
+        "type": "object", "required": ["type", "refusal"],
+        "properties": { "type": { "const": "refusal" }, "refusal": text() },
+    });
+    let parts = json!({ "type": "array", "items": { "oneOf": [text_part(), refusal] } });
     json!({
         "type": "object", "title": "What the assistant answered", "required": ["role"],
         "properties": {
             "role": { "const": "assistant" },
-            "content": { "oneOf": [{ "type": "null" }, texts()] },
+            "content": { "oneOf": [{ "type": "null" }, text(), parts] },
             "refusal": { "type": ["string", "null"] },
             "tool_calls": { "type": ["array", "null"], "items": call },
         },

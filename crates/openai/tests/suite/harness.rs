@@ -22,6 +22,8 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
 
+use super::slow_tool::SlowTool;
+
 /// Longer than anything takes that works.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long answers in one piece wait for people.
@@ -144,7 +146,7 @@ fn agent(name: &str, script: &Arc<Script>) -> Agent {
         description: None,
         instructions: "Be brief.".to_owned(),
         models: vec![Arc::new(Scripted(Arc::clone(script)))],
-        tools: ["calculator", "request_form", "wait"].map(str::to_owned).to_vec(),
+        tools: ["calculator", "request_form", "slow", "wait"].map(str::to_owned).to_vec(),
         trusted: Vec::new(),
         internal_tools: Vec::new(),
         options: Vec::new(),
@@ -163,6 +165,7 @@ fn agent(name: &str, script: &Arc<Script>) -> Agent {
 pub(crate) struct Server {
     pub(crate) engine: Engine,
     pub(crate) script: Arc<Script>,
+    pub(crate) slow: SlowTool,
     app: Router,
     key: Option<&'static str>,
 }
@@ -275,14 +278,18 @@ impl Server {
     async fn with_keys(keys: Keys, replies: impl IntoIterator<Item = Reply>) -> Self {
         let script = Arc::new(Script::default());
         script.replies.lock().unwrap().extend(replies);
+        let slow = SlowTool::default();
+        let mut tools = builtin_tools();
+        tools.push(Arc::new(slow.clone()));
         let settings = Settings { retry_base: Duration::from_millis(1), ..Settings::default() };
         let engine = Engine::start(Parts {
             store: Arc::new(SimStore::new()),
             secrets: SecretBox::from_text(&"7".repeat(64)).unwrap(),
             agents: Agents::new(vec![agent("first", &script), agent("second", &script)]),
             models: Arc::new(NoModels),
-            tools: Arc::new(ToolSet::new(builtin_tools()).unwrap()),
+            tools: Arc::new(ToolSet::new(tools).unwrap()),
             settings,
+            accounts: Arc::new(everturn_engine::Unbounded),
             notices: Default::default(),
             metrics: Metrics::default(),
         });
@@ -292,7 +299,7 @@ impl Server {
         let streams = views(Views::new(engine.clone(), Arc::clone(&keys), PATIENCE, projections()));
         let openai = OpenAi { engine: engine.clone(), keys, limits, silence: PATIENCE, patience: WAIT };
         let app = routes(openai).merge(streams).into();
-        Self { engine, script, app, key: None }
+        Self { engine, script, slow, app, key: None }
     }
 
     /// The same server, called with a key.

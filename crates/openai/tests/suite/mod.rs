@@ -2,10 +2,12 @@
 
 mod again;
 mod answers;
+mod failed_results;
 mod failures;
 mod harness;
 mod refusals;
 mod sessions;
+mod slow_tool;
 mod streams;
 mod tools;
 mod waiting;

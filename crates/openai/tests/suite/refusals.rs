@@ -38,6 +38,11 @@ async fn bodies() {
         (json!({ "messages": [user("x")], "tools": [tool("no spaces")] }), "tools"),
         (
             json!({ "messages": [{ "role": "user", "content": [
+                { "type": "image_url", "image_url": { "url": "data:image/png ;base64,AAAA" } } ] }] }),
+            "messages[0].content[0].image_url.url",
+        ),
+        (
+            json!({ "messages": [{ "role": "user", "content": [
                 { "type": "image_url", "image_url": { "url": "https://example.com/a.png" } } ] }] }),
             "messages",
         ),
@@ -53,6 +58,8 @@ async fn bodies() {
 #[tokio::test]
 async fn paths() {
     let server = Server::start([]).await;
-    assert_eq!(server.get("/v1/embeddings").await.refusal(404).0, "unknown_url");
+    for path in ["/v1/embeddings", "/v1/", "/v1"] {
+        assert_eq!(server.get(path).await.refusal(404).0, "unknown_url", "{path}");
+    }
     assert_eq!(server.get("/v1/chat/completions").await.refusal(405).0, "method_not_allowed");
 }

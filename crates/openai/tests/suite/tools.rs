@@ -1,9 +1,10 @@
 //! Tools of the application's: calls come back, results go on.
 
 use everturn_core::Message;
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
-use super::harness::{Reply, Server, finish, message, result, text, tool, user};
+use super::harness::{PATIENCE, Reply, Server, finish, message, result, text, tool, user};
 
 /// A request with two tools and these messages.
 fn asks(messages: &[Value]) -> Value {
@@ -74,12 +75,54 @@ async fn results_sent_again_show_the_same_leg() {
     let mut body = asks(&messages);
     body["stream"] = json!(true);
     assert_eq!(text(&server.chat(body).await.chunks()), "done");
+    // A text may come as a part.
+    let mut parts = messages.clone();
+    parts.last_mut().unwrap()["content"] = json!([{ "type": "text", "text": "ok" }]);
+    assert_eq!(server.chat(asks(&parts)).await.json(200), first);
     assert_eq!(server.script.asked().len(), 2, "nothing ran again");
     // Others than before are refused: the turn has gone on with the first ones.
     *messages.last_mut().unwrap() = result(&calls[1], "other");
     let refused = server.chat(asks(&messages)).await;
     assert_eq!(refused.refusal(409), ("tool_call_answered".into(), "messages".into()));
     assert_eq!(refused.header("x-should-retry"), "false");
+}
+
+#[tokio::test]
+async fn results_may_come_before_the_servers_own_tools_are_done() {
+    let replies = [Reply::calls("", &[("a", json!({})), ("slow", json!({}))]), Reply::says(&["done"])];
+    let server = Server::start(replies).await;
+    let mut body = asks(&[user("go")]);
+    body["stream"] = json!(true);
+    let headers = [("content-type", "application/json")];
+    let mut stream = server.open("POST", "/v1/chat/completions", &headers, body.to_string()).await.into_body();
+    // The call is shown before the other one has its result.
+    let mut shown = String::new();
+    let id = loop {
+        let frame = tokio::time::timeout(PATIENCE, stream.frame()).await.unwrap().unwrap().unwrap();
+        shown.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        if let Some((_, rest)) = shown.split_once(r#""tool_calls":[{"index":0,"id":""#)
+            && let Some((id, _)) = rest.split_once('"')
+        {
+            break id.to_owned();
+        }
+    };
+    server.slow.begun.acquire().await.unwrap().forget();
+    let call = json!({ "id": id, "type": "function", "function": { "name": "a", "arguments": "{}" } });
+    let messages = [user("go"), json!({ "role": "assistant", "tool_calls": [call] }), result(&call, "1")];
+    let refused = server.chat(asks(&messages)).await;
+    assert_eq!(refused.refusal(409).0, "session_busy", "it does not wait for ever");
+    assert_eq!(refused.header("x-should-retry"), "", "but may come again");
+    let (asking, body) = (server.clone(), asks(&messages));
+    let asking = tokio::spawn(async move { asking.chat(body).await });
+    server.slow.gate.add_permits(1);
+    let mut answer = asking.await.unwrap();
+    // Slow machines take longer than it waits.
+    while answer.status == 409 {
+        assert_eq!(answer.refusal(409).0, "session_busy");
+        answer = server.chat(asks(&messages)).await;
+    }
+    assert_eq!(message(&answer.json(200))["content"], "done");
+    assert_eq!(server.script.asked().len(), 2);
 }
 
 #[tokio::test]

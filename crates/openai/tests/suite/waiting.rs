@@ -72,13 +72,17 @@ async fn a_person_and_the_client_at_once() {
     let messages = json!([user("hi"), message(&completion), result(&calls[0], "ok")]);
     let answer = server.chat(json!({ "messages": messages, "tools": [tool("a")] })).await;
     assert_eq!(answer.header("x-everturn-status"), "waiting");
+    // The form was opened before this request.
+    let forms = answer.json(200)["waiting"]["forms"].clone();
+    assert_eq!((&forms[0]["title"], &forms[0]["kind"]), (&json!("Which city?"), &json!("clarify")));
     let session = completion["session_id"].as_str().unwrap();
     let id = session.parse().unwrap();
     let record = server.engine.session(&TenantId::local(), &id).await.unwrap().unwrap();
     let Some(everturn_store::TurnStatus::Waiting(wait)) = record.last_turn.map(|turn| turn.status) else {
         panic!("it waits")
     };
-    answer_form(&server, session, FormId::of_call(&wait.calls[0].id).as_str()).await;
+    assert_eq!(forms[0]["form_id"], FormId::of_call(&wait.calls[0].id).as_str());
+    answer_form(&server, session, forms[0]["form_id"].as_str().unwrap()).await;
     let path = answer.json(200)["waiting"]["stream"].as_str().unwrap().to_owned();
     assert_eq!(text(&server.get(&path).await.chunks()), "both");
 }

@@ -51,6 +51,7 @@ pub async fn running_turns_survive_a_restart(harness: &impl Harness) {
         tenant: talk.tenant.clone(),
         session: talk.session.clone(),
         turn: turn.clone(),
+        by: None,
         epoch: 2,
         head: 5,
     };

@@ -260,6 +260,7 @@ impl State {
                 tenant: turn.session.0.clone(),
                 session: turn.session.1.clone(),
                 turn: turn.record.id.clone(),
+                by: turn.record.by.clone(),
                 epoch: turn.epoch,
                 head: turn.record.head,
             }

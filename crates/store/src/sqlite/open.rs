@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fs::{DirBuilder, File, OpenOptions, TryLockError},
+    fs::{DirBuilder, File},
     io::{self, Read},
     path::{Path, PathBuf},
     time::Duration,
@@ -12,10 +12,11 @@ use everturn_core::TurnId;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{
-    Durability,
+    Durability, SqliteStore,
     batch::RowIds,
     fault::corrupt,
     live::{HotRow, Load, RunningTurn, Standing},
+    place::{beside, lock, private_file},
     schema,
     trim::Extent,
 };
@@ -46,6 +47,14 @@ pub enum OpenError {
     InUse {
         /// The file.
         path: PathBuf,
+    },
+    /// It has several names (hard links), and was used by another one.
+    #[error("the database {} has {names} names (hard links), and it was not used by this one, which lacks its lock and its log; use the name that has a .lock file beside it, or a copy of the file that was made while nobody used it", path.display())]
+    OtherName {
+        /// The file.
+        path: PathBuf,
+        /// How many names it has.
+        names: u64,
     },
     /// It belongs to another program.
     #[error("{} is a SQLite database of another program; choose another place", path.display())]
@@ -88,7 +97,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    fn io(path: &Path, error: &io::Error) -> Self {
+    pub(super) fn io(path: &Path, error: &io::Error) -> Self {
         let path = path.to_owned();
         match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::NotADirectory => {
@@ -176,6 +185,7 @@ pub(super) struct Opened {
 
 /// Opens or creates a database.
 pub(super) fn open(path: &Path, durability: Durability) -> Result<Opened, OpenError> {
+    let path = &SqliteStore::real_path(path).map_err(|error| OpenError::io(path, &error))?;
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         create_directory(directory).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => OpenError::NotWritable {
@@ -216,26 +226,6 @@ fn create_directory(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Opens a file, or makes one for this user alone. One that is there stays as it is.
-fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-/// Takes the lock file beside the database. The system frees it when the process ends, however it ends.
-fn lock(path: &Path) -> Result<File, OpenError> {
-    let name = beside(path, ".lock");
-    let file = private_file(&name).map_err(|error| OpenError::io(&name, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(OpenError::io(&name, &error)),
-    }
-}
-
 /// Finds a file that is no database, or was cut off: SQLite would take the shortest ones for new and write over them.
 fn check_file(path: &Path) -> Result<(), OpenError> {
     let failed = |error: io::Error| OpenError::io(path, &error);
@@ -271,13 +261,6 @@ fn check_file(path: &Path) -> Result<(), OpenError> {
         return damaged(format!("the file has {length} bytes of {}", page * pages));
     }
     Ok(())
-}
-
-/// The path with something added to its name.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 fn check_origin(path: &Path, connection: &Connection) -> Result<(), OpenError> {

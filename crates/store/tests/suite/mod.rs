@@ -2,6 +2,7 @@ mod child;
 mod contract;
 mod deleted;
 mod kill;
+mod names;
 mod open;
 mod secrets;
 mod shared;

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use everturn_core::{
-    CallId, CallState, Event, Finish, Message, Outcome, Phase, RawEvent, Role, SessionId, TenantId, TurnId, TurnState,
-    Usage, context,
+    CallId, CallState, Event, Finish, Message, Outcome, Phase, RawEvent, Role, SessionId, StepState, TenantId, TurnId,
+    TurnState, Usage, context,
 };
 use everturn_engine::Engine;
 use everturn_store::{SimStore, Store as _, TurnRecord, TurnStatus};
@@ -156,11 +156,17 @@ fn check_log(log: &[(u64, Event)]) {
             Event::TextDelta(_)
             | Event::ThinkingDelta(_)
             | Event::ToolCalled { .. }
-            | Event::StepRestarted { .. }
+            | Event::StepUsed(_)
             | Event::ArtifactStarted(_)
             | Event::ArtifactDelta(_) => assert!(state.step.is_some(), "outside of a step: {at}"),
+            Event::StepRestarted { usage, .. } => {
+                let step = state.step.as_ref().unwrap_or_else(|| panic!("outside of a step: {at}"));
+                assert!(counts_what_was_told(step, *usage), "{at}: {step:?}");
+            }
             Event::StepFinished(finished) => {
                 let step = state.step.as_ref().unwrap_or_else(|| panic!("outside of a step: {at}"));
+                let aborted = finished.finish == Finish::Aborted;
+                assert!(!aborted || counts_what_was_told(step, finished.usage), "{at}: {step:?}");
                 assert!(finished.deltas_dropped || step.content().text() == finished.content.text(), "{at}");
                 let calls: Vec<_> = step.calls.iter().map(|(call, _)| call).collect();
                 let message = Message::Assistant { content: finished.content.clone() };
@@ -222,6 +228,11 @@ fn check_log(log: &[(u64, Event)]) {
         assert!(*seq > 1 || begun, "{at}");
         state.apply(*seq, event);
     }
+}
+
+/// Whether what a call is said to have used, which was not brought to its end, is no less than what its provider told.
+fn counts_what_was_told(step: &StepState, usage: Usage) -> bool {
+    step.told.is_none_or(|told| usage.max(told) == usage)
 }
 
 /// Whether a turn took place elsewhere: all that is known of it is what was said.

@@ -19,7 +19,7 @@ pub(crate) use gate::{Gate, in_time, until};
 pub(crate) use invariants::{History, check_history, check_session, complaint, stored_log};
 pub(crate) use model::{
     Beat, Script, ScriptedModel, bad_call, call, call_begins, call_ends, fail, fail_after, finish, input, say, sign,
-    stop, think,
+    stop, think, told,
 };
 pub(crate) use setup::Setup;
 pub(crate) use standing::{SESSION_WIDE, STANDING, Shown, shown_frames, shown_in_log};

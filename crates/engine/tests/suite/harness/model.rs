@@ -68,6 +68,11 @@ pub(crate) fn bad_call(name: &str, input: &str) -> Beat {
     Beat::Event(ModelEvent::BadToolCall { part: 0, name: name.to_owned(), input: input.to_owned() })
 }
 
+/// The provider tells what the call has used so far.
+pub(crate) fn told(input: u64, output: u64) -> Beat {
+    Beat::Event(ModelEvent::Used(Usage { input, output }))
+}
+
 /// The answer is complete, and took 100 + 10 tokens.
 pub(crate) fn stop() -> Beat {
     finish(ModelFinish::Stop, Some(Usage { input: 100, output: 10 }))

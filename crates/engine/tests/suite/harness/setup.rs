@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use everturn_core::{EffectClass, ToolRef};
-use everturn_engine::{Agent, Agents, Capabilities, Engine, Metrics, Models, Notices, Parts, SessionUpdate, Settings};
+use everturn_engine::{
+    Accounts, Agent, Agents, Capabilities, Engine, Metrics, Models, Notices, Parts, SessionUpdate, Settings, Unbounded,
+};
 use everturn_models::Model;
 use everturn_store::{SecretBox, Store, StoreError};
 use everturn_tools::{Tool, builtin_tools};
@@ -20,6 +22,7 @@ pub(crate) type ServerTools = Result<Vec<Arc<dyn Tool>>, String>;
 
 /// Everything that outlives one engine: models, tools, settings.
 pub(crate) struct Setup {
+    pub(crate) accounts: Arc<dyn Accounts>,
     pub(crate) notices: Notices,
     pub(crate) agent: Agent,
     pub(crate) settings: Settings,
@@ -61,6 +64,7 @@ impl Setup {
             titles: false,
         };
         let setup = Self {
+            accounts: Arc::new(Unbounded),
             notices: Notices::default(),
             agent,
             settings: Settings::default(),
@@ -154,6 +158,7 @@ impl Setup {
             agents: Agents::new(agents),
             tools: Arc::new(tools),
             settings: self.settings.clone(),
+            accounts: self.accounts.clone(),
             notices: self.notices.clone(),
             metrics: self.metrics.clone(),
         };

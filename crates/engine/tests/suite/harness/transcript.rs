@@ -82,6 +82,7 @@ impl Names {
                 };
                 format!("call {} {}{} ({route})", self.call(call.id.as_str()), call.name, call.input.as_str())
             }
+            Event::StepUsed(told) => format!("told {}", usage(*told)),
             Event::StepFinished(step) => {
                 let content = self.content(&step.content);
                 format!("step finished: {:?}, {}: {content}", step.finish, usage(step.usage))

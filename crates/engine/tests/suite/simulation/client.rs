@@ -328,6 +328,7 @@ fn expected(error: &SubmitError) {
         SubmitError::FormInvalid { .. } => {}
         SubmitError::NotFound
         | SubmitError::Deleted { .. }
+        | SubmitError::RepeatedGone { .. }
         | SubmitError::Exists { .. }
         | SubmitError::TooManyPermissions { .. }
         | SubmitError::Overlay { .. }

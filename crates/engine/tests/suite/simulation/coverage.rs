@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use everturn_core::{Answer, CancelReason, Event, Outcome};
 
-const KINDS: [&str; 28] = [
+const KINDS: [&str; 29] = [
     "step lost in a crash",
     "step restarted",
+    "tokens told",
     "model changed",
     "outcome unknown",
     "waiting",
@@ -44,6 +45,7 @@ fn names(seq: u64, event: &Event) -> Vec<&'static str> {
         Event::Notified { .. } => vec!["news"],
         Event::FormClosed { answer: Some(_), .. } => vec!["question answered"],
         Event::FormClosed { answer: None, .. } => vec!["question left"],
+        Event::StepUsed(_) => vec!["tokens told"],
         Event::ModelChanged { .. } => vec!["model changed"],
         Event::ToolFinished { content, .. } if content.text().contains("is unknown") => vec!["outcome unknown"],
         Event::Waiting(wait) if wait.calls.is_empty() => vec!["paused for the provider"],

@@ -61,11 +61,18 @@ fn write(rng: &mut StdRng, request: &ModelRequest, part: u32, script: &mut Scrip
 
 fn answer(rng: &mut StdRng, request: &ModelRequest) -> Script {
     let mut script = Vec::new();
+    let tells = rng.random_ratio(1, 3);
+    if tells {
+        script.push(told(rng.random_range(0..500), rng.random_range(0..9)));
+    }
     if rng.random_ratio(1, 4) {
         script.push(think("Let me see."));
     }
     for _ in 0..rng.random_range(0..4) {
         script.push(say(["Well, ", "I think ", "that is so. ", "Yes. "][rng.random_range(0..4)]));
+        if tells && rng.random() {
+            script.push(told(rng.random_range(0..500), rng.random_range(0..900)));
+        }
         if rng.random_ratio(1, 3) {
             script.push(Beat::Pause(Duration::from_millis(rng.random_range(0..200))));
         }

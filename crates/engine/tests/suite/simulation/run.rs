@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{Day, EffectClass, Event, KeyId, Quota, TenantId, Usage};
+use everturn_core::{Day, EffectClass, Event, Finish, KeyId, Quota, TenantId, Usage};
 use everturn_engine::Engine;
 use everturn_store::{SessionRecord, SessionRow, SimStore, Store as _, TurnStatus, UsageCount};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
@@ -279,6 +279,9 @@ impl Simulation {
                     Event::TurnStarted(started) => {
                         by = started.by;
                         UsageCount { turns: u64::from(by.is_some()), ..UsageCount::default() }
+                    }
+                    Event::StepFinished(finished) if finished.finish == Finish::Aborted && finished.usage.is_zero() => {
+                        continue;
                     }
                     Event::StepFinished(finished) => called(finished.usage),
                     Event::StepRestarted { usage, .. } => called(usage),

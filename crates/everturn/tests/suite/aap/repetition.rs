@@ -40,6 +40,9 @@ fn a_repeated_request_gets_the_same_turn() {
 
     assert_eq!(client.send("DELETE", &path, "").status, 204);
     assert_eq!(send(&client, "turn-1", "POST", &path, turn).status, 404, "what was deleted stays deleted");
+    let gone = send(&client, "create-1", "PUT", "/session", create);
+    assert_eq!(gone.status, 409, "{gone:?}");
+    assert!(gone.error().contains("has been deleted since; send a new key"), "{gone:?}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::harness::shared;
+use super::harness::{Answer, contract, shared};
 
 /// The document, as the server gives it to anybody.
 fn document() -> Value {
@@ -185,4 +185,26 @@ fn files(folder: &Path, look: &mut impl FnMut(&Path, &str)) {
             look(&path, &std::fs::read_to_string(&path).unwrap());
         }
     }
+}
+
+/// All other tests hold their answers against the document; that would mean nothing if it found nothing.
+#[test]
+fn answers_that_are_not_in_it_are_noticed() {
+    let shared = shared();
+    let good = shared.client("acme").send("GET", "/api/v1/sessions", "");
+    let notices = |path: &str, request: &str, change: &dyn Fn(&mut Answer)| {
+        let mut answer = good.clone();
+        change(&mut answer);
+        let check = std::panic::AssertUnwindSafe(|| contract::check("GET", path, request.as_bytes(), &answer));
+        std::panic::catch_unwind(check).is_err()
+    };
+    let sessions = "/api/v1/sessions?limit=1";
+    assert!(!notices(sessions, "", &|_| {}));
+    assert!(notices(sessions, "", &|answer| answer.status = 418));
+    assert!(notices(sessions, "", &|answer| answer.body = r#"{"sessions":[{"session_id":1}]}"#.to_owned()));
+    assert!(notices(sessions, "{}", &|_| {}), "a body that is not in the document");
+    assert!(notices(sessions, "", &|answer| {
+        answer.headers.insert("content-type", "text/plain".parse().unwrap());
+    }));
+    assert!(!notices("/no/such/path", "", &|answer| answer.status = 418));
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::super::harness::{Client, Home, Server, eventually, key};
 
 /// How long it may take on a machine that has other things to do.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_secs(270);
 
 const CONFIG: &str = "\
 durability = 'process'

@@ -162,50 +162,74 @@ fn names_and_ends_of_keys() {
 
             hint: write a time like 2027-01-31T12:00:00Z, or a day like 2027-01-31"#]],
     );
-    check(&format!("{KEY}\nexpires = 30"), expect![[r#"
+    check(
+        &format!("{KEY}\nexpires = 30"),
+        expect![[r#"
         error: `expires` is not a point in time
           --> everturn.toml:4:11
 
-        hint: write a time like 2027-01-31T12:00:00Z, or a day like 2027-01-31"#]]);
-    check(&format!("{KEY}\nexpires = 2027-01-31T12:00:00"), expect![[r#"
+        hint: write a time like 2027-01-31T12:00:00Z, or a day like 2027-01-31"#]],
+    );
+    check(
+        &format!("{KEY}\nexpires = 2027-01-31T12:00:00"),
+        expect![[r#"
         error: `expires` is not a point in time
           --> everturn.toml:4:11
 
-        hint: write a time like 2027-01-31T12:00:00Z, or a day like 2027-01-31"#]]);
+        hint: write a time like 2027-01-31T12:00:00Z, or a day like 2027-01-31"#]],
+    );
     let other = "[[keys]]\nkey = 'fedcba9876543210'\ntenant = 'bob'\nname = 'acme-1'";
-    check(&format!("{KEY}\n{other}"), expect![[r#"
+    check(
+        &format!("{KEY}\n{other}"),
+        expect![[r#"
         error: there are two keys `acme-1`
           --> everturn.toml:7:8
 
-        hint: give each key a name of its own"#]]);
+        hint: give each key a name of its own"#]],
+    );
 }
 
 #[test]
 fn quotas() {
-    check("[quotas]\ntenant = { requests_per_second = 0 }", expect![[r#"
+    check(
+        "[quotas]\ntenant = { requests_per_second = 0 }",
+        expect![[r#"
         error: `requests_per_second` must be between 1 and 1000000, not 0
           --> everturn.toml:2:34
 
-        hint: leave `requests_per_second` out for no bound; to let nobody in, take the key out or revoke it"#]]);
-    check("[quotas]\nkey = { tokens_per_day = -5, concurrent_turns = 5000000 }", expect![[r#"
+        hint: leave `requests_per_second` out for no bound; to let nobody in, take the key out or revoke it"#]],
+    );
+    check(
+        "[quotas]\nkey = { tokens_per_day = -5, concurrent_turns = 5000000 }",
+        expect![[r#"
         error: `tokens_per_day` must be between 1 and 1000000000000000, not -5
           --> everturn.toml:2:26
 
         error: `concurrent_turns` must be between 1 and 1000000, not 5000000
-          --> everturn.toml:2:49"#]]);
-    check("[quotas]\nkey = { tokens = 5 }", expect![[r#"
+          --> everturn.toml:2:49"#]],
+    );
+    check(
+        "[quotas]\nkey = { tokens = 5 }",
+        expect![[r#"
         error: unknown key `tokens`
           --> everturn.toml:2:9
 
-        hint: the keys here are `requests_per_second`, `concurrent_turns`, `tokens_per_day`"#]]);
-    check("[tenants.'a b']\nquota = { concurrent_turns = 1 }", expect![[r#"
+        hint: the keys here are `requests_per_second`, `concurrent_turns`, `tokens_per_day`"#]],
+    );
+    check(
+        "[tenants.'a b']\nquota = { concurrent_turns = 1 }",
+        expect![[r#"
         error: `a b` cannot be a tenant: an id is made of A-Z a-z 0-9 . _ - only, this one has ' '
-          --> everturn.toml:1:10"#]]);
-    check("[tenants.acme]\nqouta = { concurrent_turns = 1 }", expect![[r#"
+          --> everturn.toml:1:10"#]],
+    );
+    check(
+        "[tenants.acme]\nqouta = { concurrent_turns = 1 }",
+        expect![[r#"
         error: unknown key `qouta`
           --> everturn.toml:2:1
 
-        hint: did you mean `quota`?"#]]);
+        hint: did you mean `quota`?"#]],
+    );
 }
 
 #[test]

@@ -80,8 +80,9 @@ impl Client {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Answer {
-        let answer = self.exchange(method, path, headers, body);
-        contract::check(method, path, &answer);
+        let body = body.into();
+        let answer = self.exchange(method, path, headers, body.clone());
+        contract::check(method, path, &body, &answer);
         answer
     }
 

@@ -1,7 +1,7 @@
 //! Runs the real program in a folder of its own and talks to it over the network.
 
 mod client;
-mod contract;
+pub(crate) mod contract;
 mod model;
 mod server;
 mod shared;

@@ -41,7 +41,12 @@ impl Home {
 
     /// Runs the program until it ends by itself.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
+        self.run_in(&[], arguments)
+    }
+
+    /// As [`Self::run`], with these variables.
+    pub(crate) fn run_in(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
+        self.command(arguments).envs(variables.iter().copied()).output().unwrap()
     }
 
     /// Starts the server on a free port and waits until it listens.

@@ -107,6 +107,7 @@ fn what_cannot_be_made() {
         (json!({ "name": "a", "quota": { "tokens_per_day": 1e300 } }), "tokens_per_day"),
         (json!({ "name": "a", "quota": { "requests_per_second": 1_000_001 } }), "at most 1000000"),
         (json!({ "name": "a", "quota": { "money": 1 } }), "money"),
+        (json!({ "name": "a", "tenant": "somebody" }), "your own tenant"),
         (json!([]), "object"),
     ] {
         let answer = post(&client, &body);

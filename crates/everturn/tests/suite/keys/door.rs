@@ -2,6 +2,7 @@
 
 use std::{
     io::{Read as _, Write as _},
+    net::Shutdown,
     os::unix::{
         fs::{FileTypeExt as _, PermissionsExt as _},
         net::UnixStream,
@@ -86,4 +87,33 @@ fn it_takes_key_commands_and_nothing_else() {
     create(&home, &[]);
     drop(silent);
     assert_eq!(looks(&server.client()), 401);
+}
+
+/// A command that waited for a busy server, and has told its user that it gave up.
+#[test]
+fn what_nobody_waits_for_any_more_is_not_done() {
+    let home = home("");
+    let server = home.start();
+    let key =
+        |name: &str| format!(r#"{{"create":{{"tenant":"local","key":{{"name":"{name}","scopes":["read"]}}}}}}"#) + "\n";
+    // As many as may talk at once: those who come later wait outside.
+    let mut silent: Vec<_> = (0..8).map(|_| UnixStream::connect(path(&home)).unwrap()).collect();
+    let mut gone = UnixStream::connect(path(&home)).unwrap();
+    gone.write_all(key("gone").as_bytes()).unwrap();
+    drop(gone);
+    // One place is free from here on, so each is done with before the next.
+    silent.pop();
+    let tenants = says(&home, b"\"tenants\"\n");
+    assert_eq!(tenants, "{\"tenants\":{\"tenants\":[]}}\n", "no key was made");
+    assert_eq!(looks(&server.client()), 200, "nor is the server closed by one");
+    // Whoever has said all and only listens is still there.
+    let mut listening = UnixStream::connect(path(&home)).unwrap();
+    listening.write_all(key("listening").as_bytes()).unwrap();
+    listening.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    listening.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("{\"created\":"), "{answer}");
+    drop(silent);
+    let names: Vec<_> = list(&home).iter().map(|key| key["name"].clone()).collect();
+    assert_eq!(names, ["listening"]);
 }

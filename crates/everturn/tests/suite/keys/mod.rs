@@ -6,6 +6,7 @@ mod door;
 mod life;
 mod opening;
 mod pace;
+mod place;
 mod quotas;
 mod race;
 mod scopes;

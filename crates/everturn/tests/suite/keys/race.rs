@@ -136,7 +136,7 @@ fn a_keys_own_quota() {
         told.json()["detail"],
         json!({
             "code": "QUOTA_EXCEEDED",
-            "message": "this key may have 1 turns running at once, and has; try again when one has ended",
+            "message": "this key may have 1 turn running at once, and has; try again when one has ended",
         })
     );
     assert_eq!((go(&two.client(&server)).status, go(&two.client(&server)).status), (202, 202));

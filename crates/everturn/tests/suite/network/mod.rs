@@ -1,5 +1,6 @@
 //! https, HTTP/2 and proxies, as clients meet them: mostly with curl.
 
+mod hosts;
 mod http2;
 mod proxies;
 mod renewal;
@@ -10,7 +11,7 @@ use std::{
     process::{Child, ChildStdout, Command, Output, Stdio},
 };
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 
 use super::harness::{Home, Server, eventually, key, shared_config};
 
@@ -27,15 +28,26 @@ impl Authority {
 
     /// A certificate and its key, as PEM.
     fn sign(&self) -> (String, String) {
+        self.sign_for(1975, 4096)
+    }
+
+    /// As [`Self::sign`], valid from the first day of one year to that of another.
+    fn sign_for(&self, from: i32, until: i32) -> (String, String) {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let own = KeyPair::generate().unwrap();
-        let cert = CertificateParams::new(names).unwrap().signed_by(&own, &self.0).unwrap();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.not_before = date_time_ymd(from, 1, 1);
+        params.not_after = date_time_ymd(until, 1, 1);
+        let cert = params.signed_by(&own, &self.0).unwrap();
         (cert.pem(), own.serialize_pem())
     }
 
     /// Puts a pair where the configuration has it, and the authority where curl looks for it.
     fn install(&self, home: &Home) {
-        let (cert, key) = self.sign();
+        self.install_pair(home, self.sign());
+    }
+
+    fn install_pair(&self, home: &Home, (cert, key): (String, String)) {
         std::fs::write(home.path().join("cert.pem"), cert).unwrap();
         std::fs::write(home.path().join("key.pem"), key).unwrap();
         std::fs::write(home.path().join("authority.pem"), self.0.pem()).unwrap();

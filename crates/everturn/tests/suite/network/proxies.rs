@@ -52,14 +52,32 @@ fn one_kind_of_headers_can_be_chosen() {
 /// A server without keys is for this machine, also behind a proxy on it.
 #[test]
 fn a_proxy_does_not_open_a_server_without_keys() {
+    let client = ("x-forwarded-for", "127.0.0.1");
+    let (local, evil) = (("x-forwarded-host", "localhost"), ("x-forwarded-host", "evil.example"));
+    for kind in ["", "headers = 'x-forwarded'\n"] {
+        let (_home, server) = start(&format!("{LOCAL}{kind}"));
+        let status = |headers: &[(&str, &str)]| server.client().send_with("GET", "/sessions", headers, "").status;
+        assert_eq!(status(&[client, local]), 200);
+        assert_eq!(status(&[client, evil]), 403);
+        assert_eq!(status(&[client, ("x-forwarded-host", "evil.example, localhost")]), 403);
+        assert_eq!(status(&[client, evil, local]), 403);
+        assert_eq!(status(&[("x-forwarded-for", "1.2.3.4")]), 403);
+        assert_eq!(status(&[("x-forwarded-for", "1.2.3.4"), local]), 403);
+        // Who does not say.
+        assert_eq!(status(&[]), 403);
+        assert_eq!(status(&[client]), 403);
+        assert_eq!(status(&[("forwarded", "for=1.2.3.4;host=localhost")]), 403);
+        assert_eq!(status(&[("forwarded", "for=127.0.0.1;host=localhost"), client, evil]), 403);
+        let raw =
+            |head: &str| server.raw(format!("GET /sessions HTTP/1.1\r\n{head}connection: close\r\n\r\n").as_bytes());
+        let answer = raw("host: evil.example\r\nx-forwarded-for: 127.0.0.1\r\nx-forwarded-host: localhost\r\n");
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+        assert!(answer.contains("to a trusted proxy only if it says"), "{answer}");
+    }
+    // It is one of two kinds that lies, and nobody knows which.
     let (_home, server) = start(LOCAL);
     let status = |headers: &[(&str, &str)]| server.client().send_with("GET", "/sessions", headers, "").status;
-    assert_eq!(status(&[]), 200);
-    assert_eq!(status(&[("x-forwarded-for", "127.0.0.1")]), 200);
-    assert_eq!(status(&[("x-forwarded-for", "1.2.3.4")]), 403);
-    assert_eq!(status(&[("x-forwarded-host", "everturn.example"), ("x-forwarded-for", "127.0.0.1")]), 403);
-    assert_eq!(status(&[("forwarded", "for=1.2.3.4;host=localhost")]), 403);
-    let raw = |head: &str| server.raw(format!("GET /sessions HTTP/1.1\r\n{head}connection: close\r\n\r\n").as_bytes());
-    let answer = raw("host: evil.example\r\nx-forwarded-for: 127.0.0.1\r\nx-forwarded-host: localhost\r\n");
-    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    assert_eq!(status(&[("forwarded", "for=127.0.0.1;host=evil.example"), client, local]), 403);
+    assert_eq!(status(&[("forwarded", "for=127.0.0.1"), client, local]), 403);
+    assert_eq!(status(&[("forwarded", "for=127.0.0.1;host=localhost"), client, local]), 200);
 }

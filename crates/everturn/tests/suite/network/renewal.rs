@@ -3,7 +3,7 @@ use std::process::Command;
 use super::{Authority, fails, get, logged, secure};
 use crate::suite::harness::{Server, eventually};
 
-fn hang_up(server: &Server) {
+pub(super) fn hang_up(server: &Server) {
     let told = Command::new("kill").args(["-HUP", &server.pid().to_string()]).status().unwrap();
     assert!(told.success());
 }

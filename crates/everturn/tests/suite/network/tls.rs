@@ -6,8 +6,8 @@ use std::{
 
 use expect_test::{Expect, expect};
 
-use super::{Authority, Following, TLS, config, fails, get, logged, secure};
-use crate::suite::harness::{Gate, Home, PATIENCE, Reply, script};
+use super::{Authority, Following, TLS, config, curl, fails, get, logged, secure};
+use crate::suite::harness::{Gate, Home, PATIENCE, Reply, eventually, script};
 
 #[test]
 fn https_with_every_version() {
@@ -161,6 +161,64 @@ fn files_that_cannot_be_used() {
             error: key.pem is broken PEM: it has a BEGIN line without its END line
         "#]],
     );
+}
+
+/// It can be used, and clients do not want it. Whoever looks is told.
+#[test]
+fn certificates_whose_time_is_not_now() {
+    let home = Home::new(&config(TLS));
+    let authority = Authority::new();
+    let expired = "the certificate cert.pem has expired: it was valid from 2000-01-01T00:00:00Z until \
+                   2001-01-01T00:00:00Z; clients refuse it: renew it";
+    let early = "the certificate cert.pem is not valid yet: it is from 3000-01-01T00:00:00Z until 3001-01-01T00:00:00Z; \
+                 clients refuse it before that: is the clock of this machine right?";
+    for (year, problem) in [(3000, early), (2000, expired)] {
+        authority.install_pair(&home, authority.sign_for(year, year + 1));
+        let output = home.run(&["config", "check"]);
+        assert_eq!(
+            (output.status.code(), output.stderr.as_slice()),
+            (Some(0), format!("warning: {problem}\n").as_bytes())
+        );
+    }
+    let server = home.start();
+    let line = logged(&home, expired);
+    assert!(line.contains("\"level\":\"WARN\""), "{line}");
+    let url = format!("https://localhost:{}/healthz", server.address.port());
+    assert_eq!(fails(&home, &["--cacert", "authority.pem", &url]).status.code(), Some(60));
+    // At a renewal, too.
+    authority.install_pair(&home, authority.sign_for(3000, 3001));
+    super::renewal::hang_up(&server);
+    logged(&home, early);
+    authority.install(&home);
+    let told = home.run(&["config", "check"]).stderr;
+    assert_eq!(String::from_utf8(told).unwrap(), "");
+    super::renewal::hang_up(&server);
+    logged(&home, "the certificate was renewed");
+    eventually("clients take it", || {
+        curl(&home, &["--cacert", "authority.pem", &url]).status().unwrap().success().then_some(())
+    });
+}
+
+/// As for the server itself.
+#[test]
+fn a_check_takes_flags_and_variables() {
+    let home = Home::new(&config(""));
+    Authority::new().install(&home);
+    let both = ["--tls-cert", "cert.pem", "--tls-key", "key.pem"];
+    let output = home.run(&[&["config", "check"][..], &both].concat());
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && said.contains("\ntls     cert.pem\n"), "{said}");
+    let nowhere = [("EVERTURN_TLS_CERT", "nowhere.pem"), ("EVERTURN_TLS_KEY", "key.pem")];
+    for arguments in [&["config", "check"][..], &["--listen", "127.0.0.1:0"]] {
+        let output = home.run_in(&nowhere, arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        let expected = "error: cannot read the certificate nowhere.pem: No such file or directory (os error 2)\n";
+        assert_eq!((output.status.code(), said.as_str()), (Some(1), expected), "{arguments:?}");
+    }
+    // And the rest of what a server would take.
+    let output = home.run_in(&[("EVERTURN_LISTEN", "nowhere")], &["config", "check"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.starts_with("error: cannot listen on `nowhere`"), "{said}");
 }
 
 /// Without https, a certificate beyond loopback would be no reason to do without keys; with it, neither.

@@ -66,7 +66,7 @@ fn limits(world: &World, sdk: &mut Sdk) {
     stream.until("slow");
     let told = sdk.create(world, "busy", ask.clone());
     check(&told, "RateLimitError", 429, "rate_limit_exceeded", &Value::Null);
-    assert!(told["message"].as_str().unwrap().contains("1 turns running at once"), "{told}");
+    assert!(told["message"].as_str().unwrap().contains("1 turn running at once"), "{told}");
     sdk.begin(world, "busy", &json!({ "do": "create", "params": ask, "retries": 5 }));
     gate.open();
     let told = sdk.end();

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use everturn_core::{
     ArtifactDelta, ArtifactId, ArtifactRef, ArtifactStarted, CallId, CallRoute, CancelReason, EffectClass, EffectId,
-    Event, FailureCode, FormId, Outcome, Timestamp, Wait,
+    Event, FailureCode, FormId, Outcome, Timestamp, Usage, Wait,
 };
 use everturn_engine::{Flow, Frames};
 use expect_test::expect;
@@ -130,6 +130,7 @@ fn the_rest_is_not_shown() {
         }),
         Event::ArtifactDelta(ArtifactDelta { id: id.clone(), index: 0, text: "# Tea".to_owned() }),
         Event::ArtifactFinished(artifact()),
+        Event::StepUsed(Usage { input: 1, output: 1 }),
         Event::Unknown { kind: 999, payload: Bytes::from_static(b"{}") },
     ];
     for projection in all() {

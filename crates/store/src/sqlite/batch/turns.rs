@@ -336,7 +336,7 @@ impl Batch<'_, '_> {
         let mut ids = Vec::new();
         {
             let mut select = self.connection.prepare_cached(
-                "SELECT t.id, t.name, t.epoch, s.name, n.name FROM turns t
+                "SELECT t.id, t.name, t.epoch, s.name, n.name, t.by FROM turns t
                  JOIN sessions s ON s.id = t.session JOIN tenants n ON n.id = s.tenant
                  WHERE t.node IS NOT NULL AND t.node <> ?1 ORDER BY t.id LIMIT ?2",
             )?;
@@ -350,6 +350,7 @@ impl Batch<'_, '_> {
                 claimed.push(ClaimedTurn {
                     tenant: TenantId::try_from(row.get::<_, String>(4)?).map_err(corrupt)?,
                     session: SessionId::try_from(row.get::<_, String>(3)?).map_err(corrupt)?,
+                    by: row.get::<_, Option<String>>(5)?.map(KeyId::try_from).transpose().map_err(corrupt)?,
                     epoch: row.get::<_, u64>(2)? + 1,
                     head: standing.head,
                     turn,

@@ -1,0 +1,210 @@
+//! What a provider has told of a call's tokens counts, also where the call is not brought to its end.
+
+use std::time::Duration;
+
+use everturn_core::{Day, Event, Timestamp, Usage};
+use everturn_models::ModelErrorKind;
+use everturn_store::UsageCount;
+use expect_test::expect;
+
+use super::harness::*;
+
+/// All that was counted: model calls, tokens read, tokens written.
+async fn counted(world: &World) -> (u64, u64, u64) {
+    let rows = world.engine.usage(&world.tenant, (Day(i32::MIN), Day(i32::MAX)), None, 100).await.unwrap();
+    let mut sum = UsageCount::default();
+    for row in rows {
+        sum.calls += row.count.calls;
+        sum.tokens += row.count.tokens;
+    }
+    (sum.calls, sum.tokens.input, sum.tokens.output)
+}
+
+/// What was counted, which is what the session and its turn say as well.
+async fn check_counted(world: &World, expected: (u64, u64, u64)) {
+    assert_eq!(counted(world).await, expected);
+    let used = Usage { input: expected.1, output: expected.2 };
+    assert_eq!(world.state().await.usage, used, "what the turn says");
+    let session = world.engine.session(&world.tenant, &world.session()).await.unwrap().unwrap();
+    assert_eq!(session.usage, used, "what the session says");
+    check_session(&world.store, &world.engine, &world.tenant, &world.session()).await;
+}
+
+/// Begins a turn, and waits until the log tells this.
+async fn begun(setup: Setup, until_told: &str) -> World {
+    let world = World::start(setup).await;
+    world.begin("hi").await;
+    reaches(&world, until_told).await;
+    world
+}
+
+async fn reaches(world: &World, told: &str) {
+    until(async || world.log().await.iter().any(|(_, event)| format!("{event:?}").contains(told))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_stopped_has_used_what_was_told() {
+    for (script, used) in [
+        (vec![told(777, 1), say("Well"), Beat::Silence], (777, 1)),
+        // The last word counts, whether or not it was written down.
+        (vec![told(777, 1), say("Well"), told(777, 40), say(", so"), Beat::Silence], (777, 40)),
+        (vec![told(777, 1), say("Well"), told(777, 4000), say(", so"), Beat::Silence], (777, 4000)),
+        // More was written than was told.
+        (vec![told(777, 1), say(&"word ".repeat(100)), say("Well, so"), Beat::Silence], (777, 127)),
+        // What was not told is guessed.
+        (vec![told(0, 30), say("Well, so"), Beat::Silence], (127, 30)),
+        (vec![say("Well, so"), Beat::Silence], (127, 2)),
+    ] {
+        let told = format!("{script:?}");
+        let until = if told.contains(", so") { ", so" } else { "Well" };
+        let world = begun(Setup::new([script]), until).await;
+        world.stop().await.unwrap();
+        world.idle().await;
+        check_counted(&world, (1, used.0, used.1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cut_has_used_what_was_told() {
+    for (script, used) in [
+        (vec![told(777, 1), say("Well"), told(777, 33), fail(ModelErrorKind::Unavailable)], (777, 33)),
+        // It ends before it is complete.
+        (vec![say("Well"), told(163, 78)], (163, 78)),
+        // It had been read before it failed.
+        (vec![told(777, 0), fail(ModelErrorKind::Unavailable)], (777, 0)),
+        (vec![fail(ModelErrorKind::Unavailable)], (0, 0)),
+    ] {
+        let world = World::start(Setup::new([script, vec![say("So"), stop()]])).await;
+        world.act(Act::User("hi")).await;
+        check_counted(&world, (2, used.0 + 100, used.1 + 10)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_told_of_a_void_attempt_counts_once() {
+    let scripts = [vec![told(777, 3), say("Well"), fail(ModelErrorKind::Unavailable)], vec![Beat::Silence]];
+    let model = ScriptedModel::new("test/one", scripts);
+    let world = begun(Setup::with_models([model.clone()]), "StepRestarted").await;
+    model.called(2).await;
+    world.stop().await.unwrap();
+    world.idle().await;
+    // The second attempt was never answered.
+    check_counted(&world, (1, 777, 3)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_a_crash_ends_has_used_what_was_told() {
+    for (script, until, used) in [
+        (vec![told(777, 1), say("Well"), Beat::Silence], "Well", (777, 1)),
+        // Little more than what was written down is not, until there is more to say.
+        (vec![told(777, 1), say("Well"), told(777, 40), say(", so"), Beat::Silence], ", so", (777, 2)),
+        (vec![told(777, 1), say("Well"), told(777, 4000), say(", so"), Beat::Silence], ", so", (777, 4000)),
+        // Nothing is said yet, but the input of a call comes.
+        (vec![told(777, 1), call_begins(0, "look"), input(0, "{"), Beat::Silence], "StepUsed", (777, 1)),
+    ] {
+        let world = begun(Setup::new([script, vec![say("Yes"), stop()]]), until).await;
+        let session = world.session();
+        let world = world.restart_in(session).await;
+        world.idle().await;
+        check_counted(&world, (2, used.0 + 100, used.1 + 10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_pause_is_over_once_the_provider_tells_what_it_has_read() {
+    let setup = Setup::new([
+        vec![fail_after(ModelErrorKind::RateLimited, Duration::from_millis(20))],
+        vec![told(777, 1), call_begins(0, "look"), Beat::Silence],
+        vec![say("Yes"), stop()],
+    ])
+    .settings(|settings| settings.retry_max = Duration::from_millis(10));
+    let world = begun(setup, "StepUsed").await;
+    let session = world.session();
+    let world = world.restart_in(session).await;
+    world.idle().await;
+    check_counted(&world, (3, 877, 11)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_whose_end_tells_nothing_has_used_what_was_told_before() {
+    let script = vec![told(777, 9), say("Yes"), finish(everturn_models::ModelFinish::Stop, None)];
+    let world = World::start(Setup::new([script])).await;
+    world.act(Act::User("hi")).await;
+    check_counted(&world, (1, 777, 9)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_told_again_and_again_is_seldom_written_down() {
+    let mut script = Vec::new();
+    for piece in 1..=1000 {
+        script.extend([told(777, piece * 3), say("x")]);
+    }
+    // Calls that are completed by the end of the answer, and what is told with it.
+    script.extend([told(778, 9000), call("look", r#"{"text": "x"}"#), stop()]);
+    let world = World::start(Setup::new([script, vec![say("Yes"), told(5, 5), stop()]])).await;
+    world.act(Act::User("hi")).await;
+    let told: Vec<_> = world.log().await.into_iter().filter(|(_, event)| matches!(event, Event::StepUsed(_))).collect();
+    expect![[r#"
+        3 told 777+3 tokens
+        26 told 777+69 tokens
+        54 told 777+150 tokens
+        89 told 777+252 tokens
+        133 told 777+381 tokens
+        187 told 777+540 tokens
+        255 told 777+741 tokens
+        339 told 777+990 tokens
+        444 told 777+1302 tokens
+        575 told 777+1692 tokens
+        739 told 777+2181 tokens
+        943 told 777+2790 tokens
+    "#]]
+    .assert_eq(&world.lines(&told));
+    check_counted(&world, (2, 200, 20)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_told_goes_with_the_deltas() {
+    let setup = Setup::new([vec![told(777, 1), say("Well"), stop()]])
+        .settings(|settings| settings.retention.deltas = Some(Duration::from_secs(60)));
+    let world = World::start(setup).await;
+    world.act(Act::User("hi")).await;
+    world.clear_once(Timestamp(Timestamp::now().millis() + 120_000)).await.unwrap();
+    expect![[r#"
+        1 turn started in a new session: user: "hi"
+        2 step 1 with test/one
+        3 2 events dropped
+        5 step finished: Stop, 100+10 tokens: "Well"
+        6 ended, 100+10 tokens: completed
+    "#]]
+    .assert_eq(&world.lines(&world.log().await));
+    check_counted(&world, (1, 100, 10)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_that_is_not_brought_to_its_end_counts_as_well() {
+    let long = "b".repeat(400);
+    let model = ScriptedModel::thinking("test/one", move |request| {
+        if request.system.is_empty() {
+            return vec![told(777, 1), say("They"), told(777, 20), Beat::Silence];
+        }
+        vec![say(&long), stop()]
+    });
+    let model = model.with_window(480);
+    let world = World::start(Setup::with_models([model.clone()])).await;
+    let mut turns = 0;
+    while !model.requests().iter().any(|request| request.system.is_empty()) {
+        assert!(turns < 9, "there is nothing to summarise");
+        world.begin(&"a".repeat(100)).await;
+        turns += 1;
+        model.called(turns).await;
+        until(async || model.under_way() == 0 || model.requests().last().is_some_and(|last| last.system.is_empty()))
+            .await;
+        if model.under_way() == 0 {
+            world.rested().await;
+        }
+    }
+    world.stop().await.unwrap();
+    world.idle().await;
+    let answers = turns as u64 - 1;
+    assert_eq!(counted(&world).await, (answers + 1, answers * 100 + 777, answers * 10 + 20));
+}
