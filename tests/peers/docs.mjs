@@ -122,6 +122,8 @@ async function tryIt() {
   await reply.getByText("Stopped.").waitFor();
   seen.stopped = (await reply.locator(".stream").textContent()).includes("Finish");
   seen.curl = await reply.getByLabel("curl").textContent();
+  await page.evaluate(() => (location.hash = "#aap_v3_show_history"));
+  seen.query = await part(page, "aap_v3_show_history").getByLabel("curl").textContent();
   seen.kept = await page.evaluate(() => localStorage.length + sessionStorage.length + document.cookie.length);
   seen.shown = (await page.locator("body").textContent()).includes(key);
   await page.context().close();

@@ -121,6 +121,10 @@ async fn list(
     responses(
         (
             status = 201, description = "Modes `none`: what was said", body = CreatedResponse<'_>,
+            headers(
+                ("X-Session-Id" = String, description = "The session"),
+                ("X-Message-Id" = String, description = "The turn; with the session it opens any view of it"),
+            ),
             example = json!({
                 "sessionId": "sess_0198c0de0000700080000000000000aa", "stopReason": "end_turn",
                 "messages": [{ "role": "assistant", "content": "It is noon." }]
@@ -129,6 +133,10 @@ async fn list(
         (
             status = 200, description = "Modes `delta` and `message`: what happens", content_type = "text/event-stream",
             body = inline(Stream),
+            headers(
+                ("X-Session-Id" = String, description = "The session"),
+                ("X-Message-Id" = String, description = "The turn; with the session it opens any view of it"),
+            ),
             example = json!("event: turn_start\nid: 1.2\ndata: {}\n\nevent: turn_stop\nid: 5\ndata: {\"stopReason\":\"end_turn\"}\n\n"),
         ),
         BodyRefused, Conflict, Guarded,

@@ -121,8 +121,9 @@ impl Engine {
                 answered = true;
                 match event {
                     ModelEvent::Text(piece) if text.len() < SHOWN_BYTES => text.push_str(&piece),
+                    ModelEvent::Used(usage) => told = Some(usage),
                     ModelEvent::Finished { usage, .. } => {
-                        told = usage;
+                        told = usage.or(told);
                         return Some(());
                     }
                     _ => {}

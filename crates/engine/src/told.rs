@@ -6,7 +6,7 @@ use everturn_store::{UsageCount, Write};
 use crate::turn::{Stopped, Turn};
 
 /// How many more tokens of output are worth a place in the log, beside a quarter of those that are there.
-const NEWS: u64 = 64;
+const NEWS: u64 = 8;
 
 /// What is known of calls under way beyond what the log says.
 #[derive(Debug, Default)]

@@ -56,7 +56,10 @@ struct Upload {
 #[utoipa::path(
     post, path = "/documents", operation_id = "native_upload_document",
     params(document::IdempotencyKey),
-    request_body(content = UploadForm, content_type = "multipart/form-data"),
+    request_body(
+        content = UploadForm, content_type = "multipart/form-data",
+        example = json!({ "file": "(the bytes of report.pdf)" }),
+    ),
     responses(
         (status = 201, description = "The document", body = DocumentOut<'_>, example = json!({
             "document_id": "doc_0198c0ffee", "name": "report.pdf", "content_type": "application/pdf", "bytes": 48213,

@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::routing::any;
 use everturn_core::Timestamp;
 use everturn_engine::Engine;
 use everturn_http::{BodyLimits, Caller, Keys, Scope, document};
@@ -67,7 +66,7 @@ pub fn routes(openai: OpenAi) -> OpenApiRouter {
             .with_state(api)
     });
     // The prefix with a slash is no path of its own to the router.
-    OpenApiRouter::default().route("/v1/", any(nothing_here)).nest("/v1", routes)
+    OpenApiRouter::default().route("/v1/", axum::routing::any(nothing_here)).nest("/v1", routes)
 }
 
 async fn nothing_here() -> ApiError {

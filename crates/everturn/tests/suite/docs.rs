@@ -56,6 +56,8 @@ fn chromium_shows_the_document_and_calls_what_is_in_it() {
     let curl = tried["curl"].as_str().unwrap();
     assert!(curl.starts_with(&format!("curl -N -X POST '{origin}/reply' \\\n")), "{curl}");
     assert!(curl.contains("-H \"Authorization: Bearer $EVERTURN_KEY\""), "{curl}");
+    let query = tried["query"].as_str().unwrap();
+    assert!(query.contains("/history?type=full'"), "what the query must have is there: {query}");
     assert_eq!((&tried["kept"], &tried["shown"]), (&json!(0), &json!(false)), "nobody else learns the key");
 
     let hostile = &seen["hostile"];

@@ -61,7 +61,9 @@ function field(doc, parameter) {
     ? el("select", { required: needed }, el("option", { value: "" }, "–"), choices.map((one) => el("option", {}, String(one))))
     : el("input", { required: needed, placeholder, autocomplete: "off", spellcheck: "false" });
   const name = [el("code", {}, parameter.name), ` ${parameter.in}`, needed && " (required)"];
-  return { parameter, value: () => control.value, element: el("label", {}, name, control) };
+  // What a query must have is in the line for curl from the beginning; the form asks for it.
+  const sample = needed && parameter.in === "query" ? String(example?.value ?? choices?.[0] ?? parameter.name) : "";
+  return { parameter, value: () => control.value || sample, element: el("label", {}, name, control) };
 }
 
 /** What the body is written in, if there is one: a text, the fields of a form, or a file. */

@@ -164,6 +164,8 @@ fn every_route_is_in_it() {
         files(&part.unwrap().path().join("src"), &mut |file, text| {
             let routes = [".route(", ".route_service(", ".nest_service(", "axum::routing::"];
             let apart = file.ends_with("http/src/docs.rs") || file.file_name().is_some_and(|name| name == "tests.rs");
+            // A path that leads nowhere is no operation.
+            let text = text.replace(".route(\"/v1/\", axum::routing::any(nothing_here))", "");
             if !apart && routes.iter().any(|route| text.contains(route)) {
                 found.push(file.to_owned());
             }

@@ -52,6 +52,14 @@ impl Contract {
             let is_optional = header["required"] != true;
             assert!(is_optional || answer.headers.contains_key(name), "{at}: {name} is missing: {answer:?}");
         }
+        // Our own headers, as far as pages may read them. All answers have the one that is left out.
+        let exposed = answer.header("access-control-expose-headers").split(", ");
+        let own = exposed.filter(|name| name.starts_with("x-") && *name != "x-request-id");
+        for name in own.filter(|name| answer.headers.contains_key(*name)) {
+            let mut known = told["headers"].as_object().into_iter().flat_map(|headers| headers.keys());
+            let is_told = known.any(|known| known.eq_ignore_ascii_case(name));
+            assert!(is_told, "{at}: the header {name} is not in the document: {answer:?}");
+        }
         let kind = answer.header("content-type").split(';').next().unwrap_or_default();
         let Some(content) = told["content"].as_object() else {
             assert_eq!(answer.body, "", "{at}: a body that is not in the document: {answer:?}");

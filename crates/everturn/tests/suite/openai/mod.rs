@@ -3,5 +3,6 @@
 mod answers;
 mod durable;
 mod errors;
+mod raw;
 mod sdk;
 mod tools;

@@ -20,6 +20,7 @@ fn walk(mut sdk: Sdk) {
     loops(&world, &mut sdk);
     streamed(&world, &mut sdk);
     another_tenant(&world, &mut sdk);
+    failed_in_between(&world, &mut sdk);
     killed_in_between(&mut world, &mut sdk);
 }
 
@@ -104,6 +105,24 @@ fn another_tenant(world: &World, sdk: &mut Sdk) {
     let completion = sdk.completion(world, asks(&messages));
     assert_eq!(completion["choices"][0]["message"]["content"], "for acme");
     assert_eq!(completion["message_id"], turn);
+}
+
+/// Whoever sends the same again after a failure is answered, as with OpenAI.
+fn failed_in_between(world: &World, sdk: &mut Sdk) {
+    let name = format!("openai-unlucky-{}", sdk.name);
+    let failure = || Reply::status(400, &[], "no such thing");
+    script(&name, [Reply::calls(&[call("Oslo")]), failure(), failure(), Reply::says(&["windy"])]);
+    let before = world.sessions("acme");
+    let (messages, _) = answered(world, sdk, &name);
+    for _ in 0..2 {
+        let told = sdk.create(world, "acme", asks(&messages));
+        assert_eq!((&told["status"], &told["code"]), (&json!(502), &json!("LLM_PROVIDER_ERROR")), "{told}");
+    }
+    let completion = sdk.completion(world, asks(&messages));
+    assert_eq!(completion["choices"][0]["message"]["content"], "windy");
+    assert_eq!(sdk.completion(world, asks(&messages)), completion);
+    assert_eq!((asked(&name).len(), results(&name)), (4, vec!["wind".to_owned()]));
+    assert_eq!(world.sessions("acme"), before + 1, "all in one session");
 }
 
 fn killed_in_between(world: &mut World, sdk: &mut Sdk) {
