@@ -48,7 +48,7 @@ fn a_spawn() {
     let deleted = client.send("DELETE", &format!("/api/v1/sessions/{session}"), "");
     assert_eq!(deleted.status, 204);
     let again = send(&client, "spawn-1", "POST", SPAWN, &body);
-    assert_eq!(code(&again), (404, "SESSION_NOT_FOUND".to_owned()), "what was deleted is not begun anew");
+    assert_eq!(code(&again), (409, "CONFLICT".to_owned()), "what was deleted is not begun anew");
 }
 
 #[test]
