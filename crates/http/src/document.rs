@@ -148,6 +148,13 @@ pub fn errors<T: ToSchema>(answers: impl IntoIterator<Item = (u16, &'static str,
             }
             _ => response,
         };
+        // A server that stops leaves turns that it has begun to the next start, and says which.
+        let response = match status {
+            503 => response
+                .header("X-Session-Id", header(json!({ "type": "string" }), "The session, if a turn has begun in it"))
+                .header("X-Message-Id", header(json!({ "type": "string" }), "The turn, if it has begun and goes on")),
+            _ => response,
+        };
         (status.to_string(), response.build().into())
     };
     by_status.into_iter().map(answer).collect()
