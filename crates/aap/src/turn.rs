@@ -50,7 +50,8 @@ pub(crate) fn submit(
 ) -> Submit {
     let Caller { tenant, account, .. } = caller;
     let (on_busy, begins_history, request) = (OnBusy::Supersede, false, None);
-    Submit { tenant, account, target, update, submission, reply: None, on_busy, begins_history, request, key }
+    let options = everturn_core::ModelOptions::default();
+    Submit { tenant, account, target, update, submission, reply: None, on_busy, begins_history, request, options, key }
 }
 
 impl Aap {

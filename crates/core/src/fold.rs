@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, ArtifactRef, CallId, CallRoute, Compaction, Content, EffectClass, EffectId, Event, Finish, FormOpened,
-    KeyId, Message, Outcome, Timestamp, ToolUse, TurnEnded, Usage, Wait,
+    KeyId, Message, ModelOptions, Outcome, Timestamp, ToolUse, TurnEnded, Usage, Wait,
 };
 
 /// The state of one turn, as its log tells it. The engine runs on this, recovery rebuilds it, tests compare it.
@@ -16,6 +16,8 @@ pub struct TurnState {
     pub phase: Phase,
     /// The key that the turn was submitted with.
     pub by: Option<KeyId>,
+    /// What the turn asks of the model beyond what the agent does.
+    pub options: ModelOptions,
     /// Seq of the event that began the current leg.
     pub leg_start: u64,
     /// Model calls begun, restarts not counted.
@@ -112,6 +114,7 @@ impl TurnState {
             Event::TurnStarted(started) => {
                 self.settled.extend_from_slice(&started.input);
                 self.by.clone_from(&started.by);
+                self.options.clone_from(&started.options);
                 self.phase = Phase::Running;
                 self.leg_start = seq;
             }

@@ -15,6 +15,7 @@ mod form;
 mod id;
 mod json;
 mod message;
+mod model_options;
 mod plan;
 mod quota;
 mod said;
@@ -37,6 +38,7 @@ pub use id::{
 };
 pub use json::Json;
 pub use message::{Block, Content, Message, Role};
+pub use model_options::{Effort, ModelOptions, OutputFormat, Thinking, ToolChoice};
 pub use plan::{Next, Resolution, next};
 pub use quota::Quota;
 pub use said::{MessagePlace, MessageRef, MessageRefError, Said};

@@ -72,6 +72,7 @@ impl Engine {
             request: submit.request.clone(),
             used_before,
             by: submit.account.key.clone(),
+            options: submit.options.clone(),
         });
         let mut state = TurnState::default();
         state.apply(1, &started);

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everturn_core::{OptionSpec, OptionValue, SessionConfig, ToolRef, ToolSpec};
+use everturn_core::{Json, ModelOptions, OptionSpec, OptionValue, SessionConfig, ToolRef, ToolSpec};
 use everturn_models::Model;
 use everturn_tools::ToolSet;
 
@@ -37,10 +37,10 @@ pub struct Agent {
     pub turn_timeout: Duration,
     /// Tokens of context, where configuration knows better than the provider.
     pub context_window: Option<u64>,
-    /// Cap on one answer, in tokens.
-    pub max_output_tokens: Option<u64>,
-    /// How freely the model chooses its words, in thousandths; the provider's own choice if absent.
-    pub temperature: Option<u32>,
+    /// How its models think, sample and answer, where a turn does not say.
+    pub model_options: ModelOptions,
+    /// Fields that are merged into the body of its model calls.
+    pub body: Option<Json>,
     /// Whether a model names its sessions; else they are called by their first words.
     pub titles: bool,
 }

@@ -4,8 +4,8 @@
 //! no more to its log than what was said.
 
 use everturn_core::{
-    Event, Message, MessagePlace, MessageRef, OptionValue, Outcome, Said, SegmentBuilder, SessionConfig, SessionId,
-    TenantId, Timestamp, TurnEnded, TurnId, TurnStarted, Usage,
+    Event, Message, MessagePlace, MessageRef, ModelOptions, OptionValue, Outcome, Said, SegmentBuilder, SessionConfig,
+    SessionId, TenantId, Timestamp, TurnEnded, TurnId, TurnStarted, Usage,
 };
 use everturn_store::{
     Command, CommandKey, EndedTurn, NewSession, Refusal, Rest, SecretPlace, SessionRecord, Shares, TruncateSession,
@@ -238,6 +238,7 @@ pub(crate) fn told(messages: Vec<Message>, at: Timestamp, begins_history: bool, 
         request: None,
         used_before: Usage::default(),
         by: None,
+        options: ModelOptions::default(),
     };
     let (outcome, usage) = (Outcome::Completed, Usage::default());
     let response = response.unwrap_or_default();

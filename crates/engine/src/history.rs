@@ -54,7 +54,7 @@ impl Turn {
     /// has ended then.
     pub(crate) async fn fit_context(&mut self, overflowed: Option<u64>) -> Result<bool, Stopped> {
         let window = self.context_window();
-        let reserve = |window: u64| self.agent.max_output_tokens.unwrap_or(window / 4).min(window / 2);
+        let reserve = |window: u64| self.agent.model_options.max_output_tokens.unwrap_or(window / 4).min(window / 2);
         let budget = match (overflowed, window) {
             (None, None) => return Ok(true),
             (None, Some(window)) => window - reserve(window),

@@ -24,8 +24,8 @@ pub(crate) fn stand_in(name: &str) -> Agent {
         max_steps: u32::MAX,
         turn_timeout: Duration::from_secs(60),
         context_window: None,
-        max_output_tokens: None,
-        temperature: None,
+        model_options: everturn_core::ModelOptions::default(),
+        body: None,
         titles: false,
     }
 }

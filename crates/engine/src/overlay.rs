@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use everturn_core::Overlay;
+use everturn_core::{ModelOptions, Overlay};
 
 use crate::{Agent, Engine, SubmitError};
 
@@ -40,9 +40,9 @@ impl Engine {
             dressed.tools.clone_from(tools);
         }
         dressed.max_steps = overlay.max_steps.unwrap_or(dressed.max_steps);
-        dressed.temperature = overlay.temperature.or(dressed.temperature);
-        let caps = [overlay.max_output_tokens, dressed.max_output_tokens];
-        dressed.max_output_tokens = caps.into_iter().flatten().min();
+        let (temperature, max_output_tokens) = (overlay.temperature, overlay.max_output_tokens);
+        let own = ModelOptions { temperature, max_output_tokens, ..ModelOptions::default() };
+        dressed.model_options = own.over(&dressed.model_options);
         Arc::new(dressed)
     }
 

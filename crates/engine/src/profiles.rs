@@ -209,8 +209,8 @@ impl Engine {
             max_steps: profile.max_steps,
             turn_timeout: TURN_TIMEOUT,
             context_window: None,
-            max_output_tokens: None,
-            temperature: None,
+            model_options: everturn_core::ModelOptions::default(),
+            body: None,
             titles: true,
         })
     }

@@ -192,6 +192,7 @@ impl Turn {
                 self.keep_told()?;
             }
             let pushed = match event {
+                ModelEvent::Alive | ModelEvent::Notice(_) => continue,
                 ModelEvent::Text(text) => self.record(Event::TextDelta(text))?,
                 ModelEvent::Thinking(text) if self.has_spoken() => {
                     afterthought.push_str(&text);
@@ -243,8 +244,9 @@ impl Turn {
             system,
             messages: messages.into(),
             tools: self.agent.tool_specs(&self.config, &self.shared.tools).into(),
-            max_output_tokens: self.agent.max_output_tokens,
-            temperature: self.agent.temperature,
+            options: self.state.options.clone().over(&self.agent.model_options),
+            body: self.agent.body.clone(),
+            ..ModelRequest::default()
         }
     }
 
@@ -294,7 +296,9 @@ fn goes_on(event: &ModelEvent) -> bool {
         | ModelEvent::Thinking(_)
         | ModelEvent::ToolCallStarted { .. }
         | ModelEvent::ToolInputDelta { .. } => true,
-        ModelEvent::ThinkingSignature(_)
+        ModelEvent::Alive
+        | ModelEvent::Notice(_)
+        | ModelEvent::ThinkingSignature(_)
         | ModelEvent::ToolCall { .. }
         | ModelEvent::BadToolCall { .. }
         | ModelEvent::Used(_)
@@ -308,7 +312,9 @@ fn size(event: &ModelEvent) -> usize {
         ModelEvent::Text(text) | ModelEvent::Thinking(text) | ModelEvent::ThinkingSignature(text) => text.len(),
         ModelEvent::ToolCall { name, input, .. } => 64 + name.len() + input.as_str().len(),
         ModelEvent::BadToolCall { name, .. } => 64 + name.len(),
-        ModelEvent::ToolCallStarted { .. }
+        ModelEvent::Alive
+        | ModelEvent::Notice(_)
+        | ModelEvent::ToolCallStarted { .. }
         | ModelEvent::ToolInputDelta { .. }
         | ModelEvent::Used(_)
         | ModelEvent::Finished { .. } => 0,

@@ -6,7 +6,8 @@ use std::{
 };
 
 use everturn_core::{
-    Answer, CallId, FormId, Json, Message, SessionConfig, SessionId, TenantId, TurnId, Usage, Wait, WaitingFor,
+    Answer, CallId, FormId, Json, Message, ModelOptions, SessionConfig, SessionId, TenantId, TurnId, Usage, Wait,
+    WaitingFor,
     submission::{self, Admission, OnBusy, SessionPhase, Submission},
 };
 use everturn_store::{Refusal, SecretPlace, SessionRecord, TurnStatus};
@@ -51,6 +52,8 @@ pub struct Submit {
     pub begins_history: bool,
     /// The client's name for a turn that it begins, which views show. One that is queued forgets it.
     pub request: Option<String>,
+    /// What a turn that it begins asks of the model, beyond what the agent does.
+    pub options: ModelOptions,
     /// The client's name for it, so that it can be sent again without a second effect.
     pub key: Option<SubmissionKey>,
 }
@@ -74,6 +77,7 @@ impl Submit {
             on_busy: OnBusy::Reject,
             begins_history: false,
             request: None,
+            options: ModelOptions::default(),
             key,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use everturn_core::{Content, Message, context};
+use everturn_core::{Content, Message, ModelOptions, context};
 use everturn_models::{ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
 use futures_util::StreamExt as _;
 
@@ -54,8 +54,8 @@ impl Turn {
     async fn attempt_summary(&mut self, span: Span) -> Result<String, ModelError> {
         let messages = vec![Message::user(self.summary_request(span))];
         self.begin_summary(context::estimate(&messages));
-        let max_output_tokens = Some(span.room());
-        let request = ModelRequest { messages: messages.into(), max_output_tokens, ..ModelRequest::default() };
+        let options = ModelOptions { max_output_tokens: Some(span.room()), ..ModelOptions::default() };
+        let request = ModelRequest { messages: messages.into(), options, ..ModelRequest::default() };
         let idle = self.shared.settings.step_idle_timeout;
         let silent = |_| ModelError::new(ModelErrorKind::Timeout, format!("the model was silent for {idle:?}"));
         let call = self.agent.models[self.model].stream(request);
@@ -67,7 +67,9 @@ impl Turn {
                 ModelEvent::Finished { finish, usage } => {
                     return usable(self.end_summary(usage, CountInput::Always), finish, span);
                 }
-                ModelEvent::Thinking(_)
+                ModelEvent::Alive
+                | ModelEvent::Notice(_)
+                | ModelEvent::Thinking(_)
                 | ModelEvent::ThinkingSignature(_)
                 | ModelEvent::ToolCallStarted { .. }
                 | ModelEvent::ToolInputDelta { .. }

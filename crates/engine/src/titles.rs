@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{KeyId, Message, Role, SessionId, TenantId, Usage, context};
+use everturn_core::{KeyId, Message, ModelOptions, Role, SessionId, TenantId, Usage, context};
 use everturn_models::{ModelEvent, ModelRequest};
 use everturn_store::{StoreError, Write};
 use futures_util::StreamExt as _;
@@ -108,9 +108,8 @@ impl Engine {
         let request = ModelRequest {
             system: QUESTION.to_owned(),
             messages: exchange.into(),
-            tools: Vec::new().into(),
-            max_output_tokens: Some(200),
-            temperature: None,
+            options: ModelOptions { max_output_tokens: Some(200), ..ModelOptions::default() },
+            ..ModelRequest::default()
         };
         let model = agent.models.first()?;
         let asked = context::estimate_text(&request.system) + context::estimate(&request.messages);
@@ -136,7 +135,7 @@ impl Engine {
             () = self.0.drain.cancelled() => None,
         };
         // As of a turn's call: a guess where nothing was told, and nothing for one that failed before it began to answer.
-        let guess = Usage { input: asked, output: context::estimate_text(&text) };
+        let guess = Usage::of(asked, context::estimate_text(&text));
         let usage = told.unwrap_or(if answered { guess } else { Usage::default() });
         self.spend(tenant, &agent.name, model.name(), by, usage).await;
         finished?;

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Context as _, bail};
+use everturn_core::ModelOptions;
 use everturn_engine::{Agent, Agents, Models, Notices, Settings};
 use everturn_http::{Key, Keys, Report, Scope};
 use everturn_mcp::{Launcher, Mcp, ServerHealth};
@@ -68,8 +69,8 @@ pub(crate) fn agents(config: &Config, providers: &Providers) -> anyhow::Result<A
             max_steps: agent.max_steps,
             turn_timeout: agent.turn_timeout,
             context_window: agent.context_window,
-            max_output_tokens: agent.max_output_tokens,
-            temperature: None,
+            model_options: ModelOptions { max_output_tokens: agent.max_output_tokens, ..ModelOptions::default() },
+            body: None,
             titles: agent.titles,
         })
     };

@@ -276,6 +276,7 @@ impl Api {
             on_busy: OnBusy::Supersede,
             begins_history,
             request: speech.request,
+            options: everturn_core::ModelOptions::default(),
             key: speech.key,
         };
         self.submit(submit, session.as_ref()).await

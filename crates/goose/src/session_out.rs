@@ -122,8 +122,8 @@ impl<'a> SessionOut<'a> {
         let model_config = model.map(|(name, agent)| ModelConfig {
             model_name: name.split_once('/').map_or(name, |(_, model)| model).to_owned(),
             context_limit: agent.context_window,
-            temperature: agent.temperature.map(|thousandths| f64::from(thousandths) / 1000.0),
-            max_tokens: agent.max_output_tokens,
+            temperature: agent.model_options.temperature.map(|thousandths| f64::from(thousandths) / 1000.0),
+            max_tokens: agent.model_options.max_output_tokens,
             toolshim: false,
             toolshim_model: None,
         });

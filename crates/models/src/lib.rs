@@ -8,5 +8,7 @@ mod model;
 mod provider;
 
 pub use demo::{DemoModel, Pace};
-pub use model::{EventStream, Model, ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
-pub use provider::{Provider, ProviderConfig, ProviderError, ProviderKind};
+pub use model::{
+    DocumentContent, Documents, EventStream, Model, ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest,
+};
+pub use provider::{ListedModel, OpenAiWire, Provider, ProviderConfig, ProviderError, ProviderKind};

@@ -1,36 +1,55 @@
 //! The contract between the engine and a model.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use everturn_core::{Json, Message, ToolSpec, Usage};
+use everturn_core::{DocumentId, Json, Message, ModelOptions, ToolSpec, Usage};
 use futures_util::{future::BoxFuture, stream::BoxStream};
 
 /// What a model call is asked.
 #[derive(Clone, Debug, Default)]
 pub struct ModelRequest {
-    /// Standing instructions: the agent's, then the conversation's own system messages.
+    /// Standing instructions: the agent's, then the system messages that the conversation begins with.
     pub system: String,
     /// The conversation, valid for every provider: it begins with a user's message, roles alternate, every tool call
     /// is answered by exactly one tool message right after the assistant's message. No system messages.
     pub messages: Arc<[Message]>,
     /// The tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
-    /// Cap on the answer, in tokens.
-    pub max_output_tokens: Option<u64>,
-    /// How freely the model chooses its words, in thousandths; the provider's own choice if absent.
-    pub temperature: Option<u32>,
+    /// The documents that the messages name.
+    pub documents: Documents,
+    /// How the model shall think, sample and answer.
+    pub options: ModelOptions,
+    /// The same for all calls of one conversation, so that a provider with several machines sends them to the one whose
+    /// cache has its beginning. Says nothing about who speaks.
+    pub cache_key: Option<String>,
+    /// Fields that are merged into the request's body last, as they are.
+    pub body: Option<Json>,
 }
 
-impl ModelRequest {
-    /// The temperature as providers write it.
-    pub(crate) fn temperature(&self) -> Option<f64> {
-        self.temperature.map(|thousandths| f64::from(thousandths) / 1000.0)
-    }
+/// Documents by id.
+pub type Documents = Arc<HashMap<DocumentId, DocumentContent>>;
+
+/// What a model can be given of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentContent {
+    /// The document's name.
+    pub name: String,
+    /// The document's media type, such as `application/pdf`.
+    pub media_type: String,
+    /// The document's text with a heading that names it, or a sentence that says why there is none.
+    pub text: String,
+    /// The document itself in base64, where some provider may read it.
+    pub base64: Option<Arc<str>>,
 }
 
 /// One piece of a model's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelEvent {
+    /// The provider is at work but has nothing to show yet. Comes for pings, comments and the like.
+    Alive,
+    /// Something that was asked for is not done, or was changed: an option that the model does not take, a tool or an
+    /// image that its provider refuses. For people.
+    Notice(String),
     /// A piece of text. Never empty.
     Text(String),
     /// A piece of reasoning. Never empty.
@@ -143,8 +162,29 @@ pub trait Model: Send + Sync + fmt::Debug + 'static {
     /// `provider/model`, as configuration names it.
     fn name(&self) -> &str;
 
-    /// How many tokens its context holds, if anybody knows.
+    /// How many tokens its context holds, input and answer together, as far as anybody knows by now. An answer that
+    /// says otherwise corrects it.
     fn context_window(&self) -> Option<u64>;
+
+    /// The longest answer that it gives, in tokens, as far as anybody knows by now.
+    fn max_output(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether it may think for minutes before it shows anything.
+    fn thinks(&self) -> bool {
+        false
+    }
+
+    /// How long the first sign of life may take, where that is more than usual: a server that must load the model first.
+    fn slow_start(&self) -> bool {
+        false
+    }
+
+    /// Asks the provider what is not known of the model, once and within bounds. Needs no success.
+    fn prepare(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// Calls the model.
     ///

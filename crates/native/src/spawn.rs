@@ -79,6 +79,7 @@ pub(crate) async fn spawn(State(api): State<Api>, headers: HeaderMap, body: Body
         on_busy,
         begins_history: false,
         request: None,
+        options: everturn_core::ModelOptions::default(),
         key,
     };
     match said {

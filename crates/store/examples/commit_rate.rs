@@ -59,7 +59,7 @@ fn rest() -> Rest {
     Rest {
         status: TurnStatus::Ended(Outcome::Completed),
         messages: vec![Message::user("Tell me something."), Message::assistant("a word or two ".repeat(20))],
-        usage: Usage { input: 10, output: 20 },
+        usage: Usage::of(10, 20),
         compaction: None,
     }
 }
@@ -107,7 +107,7 @@ fn counting(mut command: Command, turns: u64, calls: u64) -> Command {
         model: "provider/model".to_owned(),
         key: None,
     };
-    let count = UsageCount { turns, calls, tokens: Usage { input: 10 * calls, output: 20 * calls } };
+    let count = UsageCount { turns, calls, tokens: Usage::of(10 * calls, 20 * calls) };
     let used = Write::Usage(UsageRow { slot, count });
     match &mut command {
         Command::BeginTurn(begin) => begin.writes.push(used),

@@ -45,7 +45,7 @@ pub(super) fn message() -> impl Strategy<Value = Message> {
 }
 
 fn usage() -> impl Strategy<Value = Usage> {
-    (0..9999_u64, 0..9999_u64).prop_map(|(input, output)| Usage { input, output })
+    (0..9999_u64, 0..9999_u64).prop_map(|(input, output)| Usage::of(input, output))
 }
 
 fn route() -> impl Strategy<Value = CallRoute> {
@@ -205,7 +205,16 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
         started.prop_map(|(agent, opens_session, input, begins_history, request, used_before, by)| {
             Event::TurnStarted({
                 let by = by.map(|by| by.parse().unwrap());
-                TurnStarted { agent, opens_session, input, begins_history, request, used_before, by }
+                TurnStarted {
+                    agent,
+                    opens_session,
+                    input,
+                    begins_history,
+                    request,
+                    used_before,
+                    by,
+                    options: ModelOptions::default(),
+                }
             })
         }),
         (1..50_u32, "[a-z/]{1,8}").prop_map(|(step, model)| Event::StepStarted { step, model }),

@@ -49,7 +49,7 @@ fn lengths_and_times() {
 
 #[test]
 fn steps() {
-    let usage = Usage { input: 3, output: 1 };
+    let usage = Usage::of(3, 1);
     let input = vec![Message::user("hi"), Message::System { content: "be brief".into() }];
     let used = ToolUse { id: call("c1"), name: "look".into(), input: Json::parse(r#"{"a": 1}"#).unwrap() };
     let blocks = vec![
@@ -66,7 +66,7 @@ fn steps() {
                 input,
                 begins_history: true,
                 request: Some("r1".into()),
-                used_before: Usage { input: 7, output: 8 },
+                used_before: Usage::of(7, 8),
                 by: Some("key_1".parse().unwrap()),
             }),
             Event::StepStarted { step: 1, model: "p/m".into() },
@@ -187,7 +187,7 @@ fn artifacts_ends_and_what_was_dropped() {
     let id: ArtifactId = "art_1".parse().unwrap();
     let yes = Json::parse(r#"{"yes":true}"#).unwrap();
     let artifact = ArtifactRef { id: id.clone(), version: 2, title: "T".into(), content_type: "text/markdown".into() };
-    let usage = Usage { input: 3, output: 1 };
+    let usage = Usage::of(3, 1);
     let failed = Outcome::Failed { code: FailureCode::StepLimit, message: "m".into(), retryable: false };
     let (response, artifacts) = ("done".to_owned(), vec![artifact.clone()]);
     check(

@@ -81,7 +81,7 @@ impl World {
                     self.step();
                 }
                 Next::RestartStep => {
-                    let usage = Usage { input: 1, output: 1 };
+                    let usage = Usage::of(1, 1);
                     let attempt = self.state.step.as_ref().map_or(0, |step| step.attempts);
                     self.push(Event::StepRestarted { reason: "crash".into(), attempt, usage });
                     self.step();
@@ -141,7 +141,7 @@ impl World {
             None => return self.push(finished(Content::Text("the end".into()), Finish::Stop)),
         };
         if self.choose(3) == 0 {
-            self.push(Event::StepUsed(Usage { input: 5, output: 1 }));
+            self.push(Event::StepUsed(Usage::of(5, 1)));
             if self.crashes() {
                 return;
             }
@@ -329,7 +329,7 @@ impl World {
 }
 
 fn finished(content: Content, finish: Finish) -> Event {
-    let usage = Usage { input: 2, output: 3 };
+    let usage = Usage::of(2, 3);
     Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false, step: 0 })
 }
 

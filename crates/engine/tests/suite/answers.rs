@@ -123,7 +123,7 @@ async fn a_refusal_ends_the_turn_as_such() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_cut_by_the_token_limit_runs_none_of_its_calls() {
-    let usage = Some(Usage { input: 7, output: 3 });
+    let usage = Some(Usage::of(7, 3));
     let setup = Setup::new([vec![
         say("I would"),
         call("look", "{}"),
@@ -214,7 +214,7 @@ async fn the_model_is_given_instructions_options_tools_and_history() {
     let model = ScriptedModel::new("test/one", [vec![say("Hei"), stop()]]);
     let setup = Setup::with_models([model.clone()]).agent(|agent| {
         agent.instructions = "Speak {{language}} to {{who}}. {{key}}".to_owned();
-        agent.max_output_tokens = Some(500);
+        agent.model_options.max_output_tokens = Some(500);
         let (language, who, key) = (option("language", "English"), option("who", "people"), option("key", "none"));
         let (title, description) = (None, None);
         agent.options = vec![
@@ -238,7 +238,7 @@ async fn the_model_is_given_instructions_options_tools_and_history() {
 
     let request = model.requests().remove(0);
     assert_eq!(request.system, "Speak Norwegian to people. {{key}}\n\nBe brief.");
-    assert_eq!(request.max_output_tokens, Some(500));
+    assert_eq!(request.options.max_output_tokens, Some(500));
     let tools: Vec<_> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(tools, ["look", "book", "pay", "weather"]);
     expect![[r#"

@@ -172,11 +172,11 @@ async fn a_turn_knows_its_name_and_what_was_used_before() {
     };
     let second = begins(&started.turn).await;
     assert_eq!(second.request.as_deref(), Some("run-7"));
-    assert_eq!(second.used_before, Usage { input: 100, output: 10 });
+    assert_eq!(second.used_before, Usage::of(100, 10));
     // Also of one that was queued, or begins history: it is what the session has used.
     let third = world.submit(anew(&world, &[Message::user("three")])).await.unwrap();
     world.transcript(&third).await;
     let third = begins(&third.turn).await;
-    assert_eq!((third.request, third.used_before), (None, Usage { input: 200, output: 20 }));
+    assert_eq!((third.request, third.used_before), (None, Usage::of(200, 20)));
     assert!(third.begins_history && !second.begins_history);
 }

@@ -67,7 +67,7 @@ async fn a_session_has_what_its_overlay_says() {
     for request in models[1].requests() {
         assert_eq!(request.system, "Be brief, {{tone}}.", "nothing in it stands for an option");
         let tools: Vec<_> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
-        assert_eq!((tools, request.temperature), (vec!["look"], Some(700)));
+        assert_eq!((tools, request.options.temperature), (vec!["look"], Some(700)));
     }
     assert_eq!(models[1].requests().len(), 2);
     // The next session is as the agent says.
@@ -76,7 +76,7 @@ async fn a_session_has_what_its_overlay_says() {
     world.setup = world.setup.agent_tools();
     assert!(world.act(Act::User("go")).await.ends_with("completed\n"));
     let request = models[0].requests().remove(0);
-    assert_eq!((request.system.as_str(), request.temperature, request.tools.len()), ("Be kind.", None, 3));
+    assert_eq!((request.system.as_str(), request.options.temperature, request.tools.len()), ("Be kind.", None, 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,7 +137,7 @@ async fn an_overlay_is_replaced_whole() {
     let started = world.submit(Submit { update, ..world.message("again") }).await.unwrap();
     world.transcript(&started).await;
     let seen = models[1].requests().remove(0);
-    assert_eq!((seen.system.as_str(), seen.temperature), ("Be kind.", None));
+    assert_eq!((seen.system.as_str(), seen.options.temperature), ("Be kind.", None));
     // One that cannot be is refused, and changes nothing.
     let update = overlay(|overlay| overlay.model = Some("test/nosuch".to_owned()));
     let error = world.submit(Submit { update, ..world.message("and again") }).await.unwrap_err();

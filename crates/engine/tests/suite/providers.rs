@@ -311,7 +311,7 @@ async fn a_provider_is_not_blamed_for_the_silence_of_the_store() {
 
 #[tokio::test(start_paused = true)]
 async fn tokens_are_counted_as_reported_and_estimated_where_nobody_says() {
-    let usage = Usage { input: 1000, output: 77 };
+    let usage = Usage::of(1000, 77);
     let setup = Setup::new([
         vec![say("12345678"), fail(Unavailable)],
         vec![call("look", "{}"), finish(ModelFinish::Stop, Some(usage))],

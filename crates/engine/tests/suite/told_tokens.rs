@@ -23,7 +23,7 @@ async fn counted(world: &World) -> (u64, u64, u64) {
 /// What was counted, which is what the session and its turn say as well.
 async fn check_counted(world: &World, expected: (u64, u64, u64)) {
     assert_eq!(counted(world).await, expected);
-    let used = Usage { input: expected.1, output: expected.2 };
+    let used = Usage::of(expected.1, expected.2);
     assert_eq!(world.state().await.usage, used, "what the turn says");
     let session = world.engine.session(&world.tenant, &world.session()).await.unwrap().unwrap();
     assert_eq!(session.usage, used, "what the session says");

@@ -30,7 +30,7 @@ fn started() -> Event {
         agent: "demo".to_owned(),
         input: vec![Message::user("Hello")],
         request: Some("req-1".to_owned()),
-        used_before: Usage { input: 1350, output: 725 },
+        used_before: Usage::of(1350, 725),
         by: None,
         ..TurnStarted::default()
     })
@@ -46,12 +46,12 @@ fn call(id: &str) -> ToolUse {
 }
 
 fn finished(content: Content, finish: Finish) -> Event {
-    let usage = Usage { input: 150, output: 75 };
+    let usage = Usage::of(150, 75);
     Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false, step: 0 })
 }
 
 fn ended(outcome: Outcome) -> Event {
-    let usage = Usage { input: 150, output: 75 };
+    let usage = Usage::of(150, 75);
     Event::TurnEnded(TurnEnded { outcome, usage, response: String::new(), artifacts: Vec::new() })
 }
 

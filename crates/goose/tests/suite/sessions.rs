@@ -142,6 +142,7 @@ async fn asking(server: &Server, session: &str) -> (Started, String) {
         on_busy: OnBusy::Supersede,
         begins_history: false,
         request: None,
+        options: everturn_core::ModelOptions::default(),
         key: None,
     };
     let started = server.engine.submit(submit).await.unwrap();

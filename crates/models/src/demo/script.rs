@@ -66,7 +66,7 @@ impl Script {
             rate,
             input_tokens,
             output_bytes: 0,
-            max_output_tokens: request.max_output_tokens.unwrap_or(u64::MAX),
+            max_output_tokens: request.options.max_output_tokens.unwrap_or(u64::MAX),
             ended: false,
         })
     }
@@ -78,7 +78,7 @@ impl Script {
 
     fn finished(&mut self, finish: ModelFinish) -> ModelEvent {
         self.ended = true;
-        let usage = Usage { input: self.input_tokens, output: estimate::tokens(self.output_bytes) };
+        let usage = Usage::of(self.input_tokens, estimate::tokens(self.output_bytes));
         ModelEvent::Finished { finish, usage: Some(usage) }
     }
 }
@@ -126,7 +126,9 @@ fn event_bytes(event: &ModelEvent) -> u64 {
         ModelEvent::Text(text) | ModelEvent::Thinking(text) => text.len(),
         ModelEvent::ToolCallStarted { name, .. } => name.len(),
         ModelEvent::ToolInputDelta { json, .. } => json.len(),
-        ModelEvent::ThinkingSignature(_)
+        ModelEvent::Alive
+        | ModelEvent::Notice(_)
+        | ModelEvent::ThinkingSignature(_)
         | ModelEvent::ToolCall { .. }
         | ModelEvent::BadToolCall { .. }
         | ModelEvent::Used(_)

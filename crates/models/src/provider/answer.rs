@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 
 use everturn_core::{Json, Usage};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 
-use super::failure::Fault;
+use super::{failure::Fault, proof::Piece};
 use crate::model::{ModelEvent, ModelFinish};
 
 /// The most tool input that one answer may hold, in bytes, all calls together.
@@ -29,6 +31,8 @@ pub(super) struct Answer {
     usage: Option<Usage>,
     refused: bool,
     ended: bool,
+    /// The pieces of the answer in the provider's order.
+    pieces: Vec<Piece<Box<RawValue>>>,
 }
 
 #[derive(Debug)]
@@ -44,9 +48,19 @@ impl Answer {
         self.ready.pop_front()
     }
 
+    /// Whether there is nothing to give out at the moment.
+    pub(super) fn is_silent(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// A piece of text.
     pub(super) fn text(&mut self, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {
+            match self.pieces.last_mut() {
+                Some(Piece::Text(length)) => *length += text.len(),
+                Some(Piece::Own(_) | Piece::Call) | None => self.pieces.push(Piece::Text(text.len())),
+            }
             self.ready.push_back(ModelEvent::Text(text));
         }
     }
@@ -58,8 +72,21 @@ impl Answer {
         }
     }
 
-    pub(super) fn signature(&mut self, signature: String) {
-        self.ready.push_back(ModelEvent::ThinkingSignature(signature));
+    /// Something of the wire's own has its place here: see [`super::proof`].
+    pub(super) fn own(&mut self, piece: &impl Serialize) {
+        // Our own types with string keys: writing them to memory cannot fail.
+        if let Ok(piece) = to_raw_value(piece) {
+            self.pieces.push(Piece::Own(piece));
+        }
+    }
+
+    fn take_pieces(&mut self) -> Vec<Piece<Box<RawValue>>> {
+        std::mem::take(&mut self.pieces)
+    }
+
+    /// Something that is to be told before the answer.
+    pub(super) fn notice(&mut self, notice: String) {
+        self.ready.push_back(ModelEvent::Notice(notice));
     }
 
     /// A call begins. Gives its part.
@@ -106,6 +133,7 @@ impl Answer {
     pub(super) fn close_call(&mut self, part: u32) {
         let Some(call) = self.calls.get_mut(part as usize).filter(|call| call.open) else { return };
         call.open = false;
+        self.pieces.push(Piece::Call);
         let name = std::mem::take(&mut call.name);
         let input = std::mem::take(&mut call.input);
         // Several wires send nothing, or `null`, for a call without input.
@@ -149,12 +177,15 @@ impl Answer {
         self.ended
     }
 
-    /// Closes the answer: open calls, then `Finished`. False where the provider has not said why the model stopped, so
+    /// Closes the answer: open calls, then the record that `record` makes of its pieces, then `Finished`. False where the provider has not said why the model stopped, so
     /// that the answer is a piece of one.
-    pub(super) fn complete(&mut self) -> bool {
+    pub(super) fn complete(&mut self, record: impl FnOnce(Vec<Piece<Box<RawValue>>>) -> Option<String>) -> bool {
         let Some(finish) = self.finish else { return false };
         for part in 0..self.calls.len() as u32 {
             self.close_call(part);
+        }
+        if let Some(record) = record(self.take_pieces()) {
+            self.ready.push_back(ModelEvent::ThinkingSignature(record));
         }
         // A call that used nothing is a provider that does not count.
         let usage = self.usage.filter(|usage| usage.total() > 0);

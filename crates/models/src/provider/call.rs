@@ -3,6 +3,7 @@
 use std::{
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -11,56 +12,156 @@ use http::header::CONTENT_TYPE;
 use reqwest::{Client, Response, Url};
 
 use super::{
+    adapt::{self, Changes},
     answer::{Answer, Decoder},
-    failure::{Failures, Fault},
+    catalog,
+    failure::{Failures, Fault, Report},
     frames::{Frames, Framing},
-    wire::{Settings, Wire},
+    learned::Memory,
+    media,
+    patch::patch,
+    proof::{self, Proof},
+    wire::{Ask, ListedModel, Settings, Wire, Written},
 };
 use crate::model::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
 
 /// How much of a response that is no answer is read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
+/// The longest list of models, in bytes.
+const MAX_LIST: usize = 8 * 1024 * 1024;
+/// How long a list of models may take.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often one call is written anew because the provider refused a part of it.
+const MAX_CHANGES: usize = 6;
 
 /// Calls the models of one provider.
 pub(super) struct Caller {
-    pub(super) wire: &'static dyn Wire,
     pub(super) base: Url,
     pub(super) client: Client,
     pub(super) failures: Failures,
+    pub(super) settings: Settings,
+    pub(super) memory: Memory,
 }
 
 impl Caller {
     /// Calls a model. Returns when the response has begun.
+    ///
+    /// A provider that refuses a part of the request, such as a field that the model does not take, is asked again without
+    /// that part; what was left out is told first.
     pub(super) async fn call(
         &self,
+        wire: &'static dyn Wire,
+        from: &str,
         model: &str,
-        settings: Settings,
         request: ModelRequest,
     ) -> Result<EventStream, ModelError> {
-        let body = self.wire.body(model, settings, &request).map_err(|error| {
+        let request = media::readable(request, wire.images()).await;
+        let known = catalog::known(model);
+        let mut changes = Changes::default();
+        loop {
+            let learned = self.memory.of(model);
+            let settings = &self.settings;
+            let without_proofs = changes.without_proofs;
+            let ask = Ask { from, model, settings, known, learned: &learned, request: &request, without_proofs };
+            let Written { body, notices, prefix } = self.write(wire, &ask)?;
+            let response = match self.send(wire, model, body).await {
+                Ok(response) => response,
+                Err(Refused { error, report }) => {
+                    if changes.count < MAX_CHANGES
+                        && let Some(change) = adapt::change(&report, &ask)
+                        && changes.apply(change, model, &self.memory)
+                    {
+                        tracing::debug!(model = from, %error, "asking again without what was refused");
+                        continue;
+                    }
+                    if error.kind == ModelErrorKind::ContextOverflow {
+                        self.learn_window(model, &report);
+                    }
+                    return Err(error);
+                }
+            };
+            // The body held all of it; the conversation can be large and the answer long in coming.
+            drop(request);
+            let origin = Origin { wire: wire.name(), from: from.to_owned(), prefix };
+            let mut answer = AnswerStream::new(wire, response, self.failures.clone(), origin);
+            changes.notices.into_iter().chain(notices).for_each(|notice| answer.answer.notice(notice));
+            return Ok(answer.boxed());
+        }
+    }
+
+    fn write(&self, wire: &dyn Wire, ask: &Ask<'_>) -> Result<Written, ModelError> {
+        let patches = [self.settings.body.as_ref(), ask.request.body.as_ref()];
+        let written = wire.write(ask).and_then(|written| {
+            let body = patch(written.body, &ask.learned.fields, &patches)?;
+            Ok(Written { body, ..written })
+        });
+        written.map_err(|error| {
             let message = format!("failed to write the request to {}: {error}", self.failures.provider);
             ModelError::new(ModelErrorKind::Rejected, message)
+        })
+    }
+
+    async fn send(
+        &self,
+        wire: &dyn Wire,
+        model: &str,
+        body: Vec<u8>,
+    ) -> Result<BoxStream<'static, reqwest::Result<Bytes>>, Refused> {
+        let url = wire.url(&self.base, model);
+        let sent = self.client.post(url).header(CONTENT_TYPE, "application/json").body(body).send().await;
+        let response = sent.map_err(|error| {
+            let origin = self.base.origin().ascii_serialization();
+            Refused::plain(self.failures.transport(error, &format!("cannot be reached at {origin}")))
         })?;
-        // The body holds all of it; the conversation can be large and the answer long in coming.
-        drop(request);
-        let url = self.wire.url(&self.base, model);
-        let response = self.client.post(url).header(CONTENT_TYPE, "application/json").body(body).send().await.map_err(
-            |error| {
-                let origin = self.base.origin().ascii_serialization();
-                self.failures.transport(error, &format!("cannot be reached at {origin}"))
-            },
-        )?;
         if !response.status().is_success() {
             let (status, headers) = (response.status(), response.headers().clone());
-            return Err(self.failures.status(status, &headers, &read_bounded(response).await));
+            let body = read_bounded(response).await;
+            let report = Report::from_body(&body);
+            return Err(Refused { error: self.failures.status(status, &headers, &report), report });
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-        if is_page(content_type, self.wire.framing()) {
+        if is_page(content_type, wire.framing()) {
             let content_type = content_type.to_owned();
-            return Err(self.failures.not_a_stream(&content_type, &read_bounded(response).await));
+            return Err(Refused::plain(self.failures.not_a_stream(&content_type, &read_bounded(response).await)));
         }
-        let body = response.bytes_stream().boxed();
-        Ok(AnswerStream::new(self.wire, body, self.failures.clone()).boxed())
+        Ok(response.bytes_stream().boxed())
+    }
+
+    /// Keeps what an overflow says about the model's window.
+    fn learn_window(&self, model: &str, report: &Report) {
+        if let Some(window) = report.window() {
+            self.memory.learn(model, |learned| learned.window = Some(window));
+        }
+    }
+
+    /// The provider's list of models; `None` if it has none, or none that can be read in time.
+    pub(super) async fn list(&self, wire: &dyn Wire) -> Result<Vec<ListedModel>, ModelError> {
+        let none = || ModelError::new(ModelErrorKind::Rejected, format!("{} lists no models", self.failures.provider));
+        let url = wire.list_url(&self.base).ok_or_else(none)?;
+        let origin = self.base.origin().ascii_serialization();
+        let unreached = |error| self.failures.transport(error, &format!("cannot be reached at {origin}"));
+        let response = self.client.get(url).timeout(LIST_TIMEOUT).send().await.map_err(unreached)?;
+        if !response.status().is_success() {
+            let (status, headers) = (response.status(), response.headers().clone());
+            return Err(self.failures.status(status, &headers, &Report::from_body(&read_bounded(response).await)));
+        }
+        let body = read_up_to(response, MAX_LIST).await;
+        let models = wire.read_list(&body);
+        if models.is_empty() { Err(none()) } else { Ok(models) }
+    }
+}
+
+/// A call that was not answered.
+struct Refused {
+    error: ModelError,
+    report: Report,
+}
+
+impl Refused {
+    /// One whose words are not the provider's.
+    fn plain(error: ModelError) -> Self {
+        Self { error, report: Report::default() }
     }
 }
 
@@ -72,16 +173,30 @@ fn is_page(content_type: &str, framing: Framing) -> bool {
 
 /// The beginning of a body. What cannot be read is left out: there is an error to report already.
 async fn read_bounded(response: Response) -> Vec<u8> {
+    read_up_to(response, MAX_ERROR_BODY).await
+}
+
+async fn read_up_to(response: Response, most: usize) -> Vec<u8> {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
     while let Some(Ok(chunk)) = chunks.next().await {
-        let room = MAX_ERROR_BODY - body.len();
+        let room = most - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if body.len() == MAX_ERROR_BODY {
+        if body.len() == most {
             break;
         }
     }
     body
+}
+
+/// What an answer's proofs belong to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Origin {
+    pub(super) wire: &'static str,
+    /// `provider/model`.
+    pub(super) from: String,
+    /// See [`Proof::prefix`].
+    pub(super) prefix: Option<String>,
 }
 
 /// An answer on its way.
@@ -94,10 +209,16 @@ pub(super) struct AnswerStream {
     /// Given out after the events that came before it.
     failure: Option<ModelError>,
     failures: Failures,
+    origin: Origin,
 }
 
 impl AnswerStream {
-    pub(super) fn new(wire: &dyn Wire, body: BoxStream<'static, reqwest::Result<Bytes>>, failures: Failures) -> Self {
+    pub(super) fn new(
+        wire: &dyn Wire,
+        body: BoxStream<'static, reqwest::Result<Bytes>>,
+        failures: Failures,
+        origin: Origin,
+    ) -> Self {
         Self {
             body: Some(body),
             frames: Some(Frames::new(wire.framing())),
@@ -105,6 +226,7 @@ impl AnswerStream {
             answer: Answer::default(),
             failure: None,
             failures,
+            origin,
         }
     }
 
@@ -137,7 +259,8 @@ impl AnswerStream {
                 }
             }
         }
-        if !self.answer.complete() {
+        let Origin { wire, from, prefix } = std::mem::take(&mut self.origin);
+        if !self.answer.complete(|pieces| proof::write(wire, &Proof { from, prefix, pieces })) {
             self.failure = Some(match error {
                 Some(error) => self.failures.transport(error, "broke off in the middle of its answer"),
                 None => self.failures.cut(),
@@ -169,6 +292,8 @@ impl Stream for AnswerStream {
                         this.frames = None;
                         this.end(None);
                     }
+                    // Bytes that show nothing are a sign of life all the same.
+                    Ok(()) if this.answer.is_silent() => return Poll::Ready(Some(Ok(ModelEvent::Alive))),
                     Ok(()) => {}
                     Err(fault) => {
                         this.body = None;

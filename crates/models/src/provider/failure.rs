@@ -20,6 +20,9 @@ use crate::model::{ModelError, ModelErrorKind};
 /// How many characters of a provider's words are kept.
 const MAX_WORDS: usize = 500;
 
+/// Shorter headers are no secrets, and their text may stand anywhere.
+const MIN_SECRET: usize = 6;
+
 /// What a decoder can run into.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -109,6 +112,11 @@ impl Report {
             .any(|phrase| words.contains(phrase))
     }
 
+    /// The size of the context window that an overflow names, in tokens.
+    pub(super) fn window(&self) -> Option<u64> {
+        None
+    }
+
     fn kind(&self, status: Option<u16>) -> ModelErrorKind {
         // A spent budget is reported as 429 too, but waiting does not fill it.
         if self.has_label(&["insufficient_quota"]) {
@@ -145,13 +153,13 @@ impl Report {
 #[derive(Clone)]
 pub(super) struct Failures {
     pub(super) provider: String,
-    pub(super) key: Option<SecretString>,
+    /// The key, and headers that may hold one.
+    pub(super) secrets: Vec<SecretString>,
 }
 
 impl Failures {
     /// The provider answered with a status that is not success.
-    pub(super) fn status(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
-        let report = Report::from_body(body);
+    pub(super) fn status(&self, status: StatusCode, headers: &HeaderMap, report: &Report) -> ModelError {
         let code = status.as_u16();
         let provider = &self.provider;
         let mut words = report.words.clone();
@@ -238,11 +246,13 @@ impl Failures {
         }
     }
 
-    fn without_key(&self, message: String) -> String {
-        match self.key.as_ref().map(ExposeSecret::expose_secret).filter(|key| !key.is_empty()) {
-            Some(key) if message.contains(key) => message.replace(key, "[key]"),
-            Some(_) | None => message,
+    fn without_key(&self, mut message: String) -> String {
+        for secret in self.secrets.iter().map(ExposeSecret::expose_secret).filter(|secret| secret.len() >= MIN_SECRET) {
+            if message.contains(secret) {
+                message = message.replace(secret, "[key]");
+            }
         }
+        message
     }
 }
 
@@ -283,8 +293,9 @@ mod tests {
     use super::*;
 
     fn kind(status: u16, body: &str) -> ModelErrorKind {
-        let failures = Failures { provider: "test".into(), key: None };
-        failures.status(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body.as_bytes()).kind
+        let failures = Failures { provider: "test".into(), secrets: Vec::new() };
+        let report = Report::from_body(body.as_bytes());
+        failures.status(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), &report).kind
     }
 
     #[test]
@@ -323,7 +334,7 @@ mod tests {
     #[test]
     fn errors_within_a_stream_have_a_kind() {
         use ModelErrorKind::{ContextOverflow, RateLimited, Rejected, Unavailable};
-        let failures = Failures { provider: "test".into(), key: None };
+        let failures = Failures { provider: "test".into(), secrets: Vec::new() };
         for (frame, expected) in [
             (r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#, Unavailable),
             (r#"{"error":{"type":"rate_limit_error","message":"slow"}}"#, RateLimited),
@@ -340,9 +351,10 @@ mod tests {
 
     #[test]
     fn words_are_bounded_and_hold_no_key() {
-        let failures = Failures { provider: "test".into(), key: Some("sk-secret".into()) };
+        let failures = Failures { provider: "test".into(), secrets: vec!["sk-secret".into()] };
         let body = format!(r#"{{"error":{{"message":"key sk-secret\n{}"}}}}"#, "é".repeat(2000));
-        let error = failures.status(StatusCode::UNAUTHORIZED, &HeaderMap::new(), body.as_bytes());
+        let report = Report::from_body(body.as_bytes());
+        let error = failures.status(StatusCode::UNAUTHORIZED, &HeaderMap::new(), &report);
         assert!(error.message.starts_with("test answered 401: key [key] éé"), "{}", error.message);
         assert!(error.message.chars().count() < 540, "{}", error.message.len());
     }

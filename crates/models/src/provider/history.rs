@@ -1,13 +1,15 @@
 //! A conversation in the form that every wire is made from.
 //!
 //! Runs of tool results become one entry, neighbours of the same role are joined, and what no provider takes (empty
-//! texts, answers with neither text nor calls) is gone.
+//! texts, answers with neither text nor calls) is gone. Images and documents that the provider has refused are replaced by
+//! a line of text.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use everturn_core::{Block, Content, Message, ToolUse};
 
-use crate::model::ModelRequest;
+use super::{learned::MediaDigest, wire::Ask};
+use crate::model::{DocumentContent, ModelRequest};
 
 /// One entry of a conversation.
 #[derive(Debug, PartialEq)]
@@ -25,9 +27,17 @@ pub(super) enum Entry<'a> {
 /// A piece of what a user said.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part<'a> {
-    Text(&'a str),
+    Text(Cow<'a, str>),
     /// By URL.
     Image(&'a str),
+    /// A document that the wire may give whole, or as its text.
+    Document(&'a DocumentContent),
+}
+
+impl<'a> Part<'a> {
+    fn text(text: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
 }
 
 /// The result of one call.
@@ -59,6 +69,9 @@ const IMAGES_FOLLOW: &str = "The images of the tool results above:";
 /// The text of a result that has images only, on wires that take them apart from it.
 const RESULT_IS_IMAGE: &str = "(The result is an image, which follows.)";
 
+/// Stands for an image that the provider refused or the model cannot read.
+const IMAGE_REFUSED: &str = "[An image was left out here: the model cannot read it.]";
+
 /// All standing instructions.
 pub(super) fn system(request: &ModelRequest) -> String {
     let within = request.messages.iter().filter_map(|message| match message {
@@ -71,17 +84,18 @@ pub(super) fn system(request: &ModelRequest) -> String {
 }
 
 /// The conversation, without its standing instructions.
-pub(super) fn entries(messages: &[Message], result_images: ResultImages) -> Vec<Entry<'_>> {
-    let mut entries: Vec<Entry<'_>> = Vec::new();
+pub(super) fn entries<'a>(ask: &Ask<'a>, result_images: ResultImages) -> Vec<Entry<'a>> {
+    let reader = Reader(*ask);
+    let mut entries: Vec<Entry<'a>> = Vec::new();
     let mut names: HashMap<&str, &str> = HashMap::new();
     let mut loose_images: Vec<&str> = Vec::new();
-    for message in messages {
+    for message in ask.request.messages.iter() {
         if message.role() != everturn_core::Role::Tool {
             push_images(&mut entries, &mut loose_images);
         }
         match message {
             Message::System { .. } => {}
-            Message::User { content } => push_user(&mut entries, user_parts(content)),
+            Message::User { content } => push_user(&mut entries, reader.user_parts(content)),
             Message::Assistant { content } => {
                 names.extend(message.tool_uses().map(|call| (call.id.as_str(), call.name.as_str())));
                 let calls: Vec<&ToolUse> = message.tool_uses().collect();
@@ -91,8 +105,8 @@ pub(super) fn entries(messages: &[Message], result_images: ResultImages) -> Vec<
                 }
             }
             Message::Tool { call_id, content, is_error } => {
-                let mut images = image_urls(content);
                 let mut text = content.text();
+                let mut images = reader.result_images(content, &mut text);
                 if result_images == ResultImages::FromUser && !images.is_empty() {
                     loose_images.append(&mut images);
                     if text.is_empty() {
@@ -115,7 +129,7 @@ pub(super) fn entries(messages: &[Message], result_images: ResultImages) -> Vec<
 fn push_images<'a>(entries: &mut Vec<Entry<'a>>, urls: &mut Vec<&'a str>) {
     if !urls.is_empty() {
         let images = urls.drain(..).map(Part::Image);
-        push_user(entries, [Part::Text(IMAGES_FOLLOW)].into_iter().chain(images).collect());
+        push_user(entries, [Part::text(IMAGES_FOLLOW)].into_iter().chain(images).collect());
     }
 }
 
@@ -126,32 +140,63 @@ fn push_user<'a>(entries: &mut Vec<Entry<'a>>, mut parts: Vec<Part<'a>>) {
     }
 }
 
-fn user_parts(content: &Content) -> Vec<Part<'_>> {
-    let mut parts: Vec<Part<'_>> = match content {
-        Content::Text(text) => vec![Part::Text(text)],
-        Content::Blocks(blocks) => blocks
-            .iter()
-            .filter_map(|block| match block {
-                Block::Text(text) => Some(Part::Text(text)),
-                Block::Image { url } => Some(Part::Image(url)),
-                // The engine has put the content in the place of every document that there is.
-                Block::Thinking { .. } | Block::ToolUse(_) | Block::Document { .. } => None,
-            })
-            .collect(),
-    };
-    parts.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
-    if parts.is_empty() {
-        parts.push(Part::Text(EMPTY));
-    }
-    parts
-}
+/// Looks up what messages refer to.
+#[derive(Clone, Copy)]
+struct Reader<'r>(Ask<'r>);
 
-fn image_urls(content: &Content) -> Vec<&str> {
-    let urls = content.blocks().iter().filter_map(|block| match block {
-        Block::Image { url } => Some(url.as_str()),
-        Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) | Block::Document { .. } => None,
-    });
-    urls.collect()
+impl<'r> Reader<'r> {
+    fn user_parts(self, content: &'r Content) -> Vec<Part<'r>> {
+        let mut parts: Vec<Part<'r>> = match content {
+            Content::Text(text) => vec![Part::text(text)],
+            Content::Blocks(blocks) => blocks
+                .iter()
+                .filter_map(|block| match block {
+                    Block::Text(text) => Some(Part::text(text)),
+                    Block::Image { url } if self.is_refused(url) => Some(Part::text(IMAGE_REFUSED)),
+                    Block::Image { url } => Some(Part::Image(url)),
+                    Block::Document { id, .. } => {
+                        self.0.request.documents.get(id).map(|document| self.document(document))
+                    }
+                    Block::Thinking { .. } | Block::ToolUse(_) => None,
+                })
+                .collect(),
+        };
+        parts.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
+        if parts.is_empty() {
+            parts.push(Part::text(EMPTY));
+        }
+        parts
+    }
+
+    /// A document that the provider may take as it is; its text where there is nothing else or that was refused.
+    fn document(self, document: &'r DocumentContent) -> Part<'r> {
+        match &document.base64 {
+            Some(base64) if !self.0.learned.media.contains(&MediaDigest::of(base64)) => Part::Document(document),
+            Some(_) | None => Part::text(&document.text),
+        }
+    }
+
+    /// The images of a result; those that were refused leave a line in its text.
+    fn result_images(self, content: &'r Content, text: &mut String) -> Vec<&'r str> {
+        let mut images = Vec::new();
+        for block in content.blocks() {
+            let Block::Image { url } = block else { continue };
+            if self.is_refused(url) {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(IMAGE_REFUSED);
+            } else {
+                images.push(url.as_str());
+            }
+        }
+        images
+    }
+
+    fn is_refused(self, url: &str) -> bool {
+        let learned = self.0.learned;
+        learned.is_blind || (!learned.media.is_empty() && learned.media.contains(&MediaDigest::of(url)))
+    }
 }
 
 fn proven_thinking(content: &Content) -> Option<(&str, &str)> {
@@ -170,31 +215,49 @@ mod tests {
     use everturn_core::{CallId, Json};
 
     use super::*;
+    use crate::provider::{catalog::Known, learned::Learned, wire::Settings};
+
+    fn check(messages: Vec<Message>, result_images: ResultImages, look: impl FnOnce(Vec<Entry<'_>>)) {
+        let request = ModelRequest { messages: messages.into(), ..ModelRequest::default() };
+        let (settings, learned) = (Settings::default(), Learned::default());
+        let ask = Ask {
+            from: "p/m",
+            model: "m",
+            settings: &settings,
+            known: Known::default(),
+            learned: &learned,
+            request: &request,
+            without_proofs: false,
+        };
+        look(entries(&ask, result_images));
+    }
 
     #[test]
     fn neighbours_are_joined_and_empty_messages_filled_or_dropped() {
-        let messages = [
+        let messages = vec![
             Message::user(""),
             Message::assistant(" "),
             Message::user("hello"),
             Message::assistant("hi"),
             Message::user("again"),
         ];
-        assert_eq!(
-            entries(&messages, ResultImages::Inline),
-            vec![
-                Entry::User(vec![Part::Text(EMPTY), Part::Text("hello")]),
-                Entry::Assistant { thinking: None, text: "hi".into(), calls: vec![] },
-                Entry::User(vec![Part::Text("again")]),
-            ]
-        );
+        check(messages, ResultImages::Inline, |entries| {
+            assert_eq!(
+                entries,
+                vec![
+                    Entry::User(vec![Part::text(EMPTY), Part::text("hello")]),
+                    Entry::Assistant { thinking: None, text: "hi".into(), calls: vec![] },
+                    Entry::User(vec![Part::text("again")]),
+                ]
+            );
+        });
     }
 
     #[test]
     fn images_of_results_can_follow_from_the_user() {
         let call = ToolUse { id: CallId::new("call_1"), name: "camera".into(), input: Json::empty_object() };
         let image = Content::Blocks(vec![Block::Image { url: "https://example.com/a.png".into() }]);
-        let messages = [
+        let messages = vec![
             Message::user("look"),
             Message::Assistant { content: Content::Blocks(vec![Block::ToolUse(call.clone())]) },
             Message::Tool { call_id: CallId::new("call_1"), content: image, is_error: false },
@@ -208,16 +271,20 @@ mod tests {
             is_error: false,
         };
         let url = "https://example.com/a.png";
-        assert_eq!(
-            entries(&messages, ResultImages::FromUser)[2..],
-            [
-                Entry::Results(vec![result(RESULT_IS_IMAGE, vec![])]),
-                Entry::User(vec![Part::Text(IMAGES_FOLLOW), Part::Image(url), Part::Text("well?")]),
-            ]
-        );
-        assert_eq!(
-            entries(&messages, ResultImages::Inline)[2..],
-            [Entry::Results(vec![result("", vec![url])]), Entry::User(vec![Part::Text("well?")]),]
-        );
+        check(messages.clone(), ResultImages::FromUser, |entries| {
+            assert_eq!(
+                entries[2..],
+                [
+                    Entry::Results(vec![result(RESULT_IS_IMAGE, vec![])]),
+                    Entry::User(vec![Part::text(IMAGES_FOLLOW), Part::Image(url), Part::text("well?")]),
+                ]
+            );
+        });
+        check(messages, ResultImages::Inline, |entries| {
+            assert_eq!(
+                entries[2..],
+                [Entry::Results(vec![result("", vec![url])]), Entry::User(vec![Part::text("well?")])]
+            );
+        });
     }
 }

@@ -5,17 +5,23 @@
 //! schemas through as text, keep the ids of calls as they are, bound what they hold, and know a cut stream from a
 //! complete one.
 
+mod adapt;
 mod answer;
 mod anthropic;
 mod call;
+mod catalog;
 mod failure;
 mod frames;
 mod gemini;
 mod history;
 mod image;
-mod limits;
+mod learned;
+mod media;
 mod ollama;
 mod openai;
+mod patch;
+mod proof;
+mod schema;
 mod wire;
 
 #[cfg(test)]
@@ -23,15 +29,20 @@ mod stream_tests;
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
+use everturn_core::Json;
 use futures_util::{FutureExt, future::BoxFuture};
+use http::HeaderName;
 use reqwest::Url;
 use secrecy::SecretString;
 use serde::Deserialize;
 
+pub use self::wire::ListedModel;
 use self::{
     call::Caller,
+    catalog::Known,
     failure::Failures,
-    wire::{Settings, Wire},
+    learned::Memory,
+    wire::{Settings, Wire, secret_header},
 };
 use crate::{
     demo::{DemoModel, Pace},
@@ -75,6 +86,7 @@ impl ProviderKind {
         }
     }
 
+    /// The wire of a model of such a provider; nothing for the demo, which is called in process.
     fn wire(self) -> Option<&'static dyn Wire> {
         match self {
             Self::OpenAi => Some(&openai::OpenAi),
@@ -112,15 +124,40 @@ pub struct ProviderConfig {
     pub api_key: Option<SecretString>,
     /// How many tokens its models' contexts hold, where their names do not tell. Ollama is told to use as many.
     pub context_window: Option<u64>,
-    /// How many tokens models may spend on thinking, for those that think only when told to: Anthropic's and, where it
-    /// replaces their own judgement, Gemini's. The other wires have no such setting.
+    /// How many tokens models may spend on thinking, for those that take such a number: older ones of Anthropic's and
+    /// Gemini's. Newer ones take an effort.
     pub thinking_budget: Option<u64>,
+    /// Which of OpenAI's two wires is spoken; chosen by address and model where it is absent.
+    pub wire: Option<OpenAiWire>,
+    /// Headers of every call, which win over our own.
+    pub headers: Vec<(String, SecretString)>,
+    /// Fields that are merged into the body of every call.
+    pub body: Option<Json>,
+}
+
+/// OpenAI's two wires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OpenAiWire {
+    /// Chat completions, which every compatible server speaks.
+    Chat,
+    /// Responses, which OpenAI's own models want for reasoning with tools.
+    Responses,
 }
 
 impl ProviderConfig {
     /// The usual address, and no key.
     pub fn new(kind: ProviderKind) -> Self {
-        Self { kind, base_url: None, api_key: None, context_window: None, thinking_budget: None }
+        Self {
+            kind,
+            base_url: None,
+            api_key: None,
+            context_window: None,
+            thinking_budget: None,
+            wire: None,
+            headers: Vec::new(),
+            body: None,
+        }
     }
 }
 
@@ -146,6 +183,16 @@ pub enum ProviderError {
         /// The provider.
         provider: String,
     },
+    /// A header that cannot be sent.
+    #[error(
+        "the header {header:?} of provider {provider:?} is none: a name has characters of A-Z a-z 0-9 -, a value no line breaks"
+    )]
+    Header {
+        /// The provider.
+        provider: String,
+        /// The header's name.
+        header: String,
+    },
     /// A key that cannot be sent.
     #[error("the api_key of provider {provider:?} holds characters that no HTTP header can; check it for line breaks")]
     Key {
@@ -167,7 +214,7 @@ pub enum ProviderError {
 pub struct Provider {
     name: String,
     kind: ProviderKind,
-    settings: Settings,
+    wire: Option<OpenAiWire>,
     /// Nothing for the demo, which is called in process.
     caller: Option<Arc<Caller>>,
 }
@@ -176,36 +223,12 @@ impl Provider {
     /// The provider that configuration calls `name`.
     pub fn new(name: impl Into<String>, config: ProviderConfig) -> Result<Self, ProviderError> {
         let name = name.into();
-        let ProviderConfig { kind, base_url, api_key, context_window, thinking_budget } = config;
+        let (kind, wire) = (config.kind, config.wire);
         let caller = match kind.wire() {
             None => None,
-            Some(wire) => {
-                if base_url.is_none() && api_key.is_none() && wire.needs_key() {
-                    return Err(ProviderError::MissingKey { provider: name });
-                }
-                let base = base_url.as_deref().unwrap_or(wire.default_base());
-                let base = parse_base(base, wire).map_err(|reason| {
-                    // An address that does not parse may hold a password where we would not find it.
-                    let url = if base.contains('@') { String::new() } else { base.to_owned() };
-                    ProviderError::BaseUrl { provider: name.clone(), url, reason }
-                })?;
-                let headers =
-                    wire.headers(api_key.as_ref()).map_err(|_| ProviderError::Key { provider: name.clone() })?;
-                let client = reqwest::Client::builder()
-                    .user_agent(concat!("everturn/", env!("CARGO_PKG_VERSION")))
-                    .default_headers(headers)
-                    .connect_timeout(CONNECT_TIMEOUT)
-                    .tcp_keepalive(KEEPALIVE)
-                    // A redirect would turn the POST into a GET, and could take the key elsewhere.
-                    .redirect(reqwest::redirect::Policy::none())
-                    .build()
-                    .map_err(|error| ProviderError::Client { provider: name.clone(), reason: error.to_string() })?;
-                let failures = Failures { provider: name.clone(), key: api_key };
-                Some(Arc::new(Caller { wire, base, client, failures }))
-            }
+            Some(wire) => Some(Arc::new(caller(&name, wire, config)?)),
         };
-        let is_official = base_url.is_none();
-        Ok(Self { name, kind, settings: Settings { context_window, thinking_budget, is_official }, caller })
+        Ok(Self { name, kind, wire, caller })
     }
 
     /// The name that configuration gives it.
@@ -221,24 +244,60 @@ impl Provider {
     /// One of its models. Whether there is such a model shows when it is called.
     pub fn model(&self, model: &str) -> Arc<dyn Model> {
         let name = format!("{}/{model}", self.name);
-        match &self.caller {
-            Some(caller) => Arc::new(RemoteModel {
-                name,
-                model: model.to_owned(),
-                settings: self.settings,
-                context_window: self.settings.context_window.or_else(|| match self.kind {
-                    // Its models' windows are what its operator lets them be.
-                    ProviderKind::Ollama => None,
-                    ProviderKind::OpenAi | ProviderKind::Anthropic | ProviderKind::Gemini | ProviderKind::Demo => {
-                        limits::context_window(model)
-                    }
-                }),
-                caller: Arc::clone(caller),
-            }),
-            None if model == "load" => Arc::new(DemoModel::new(name, Pace::Unpaced)),
-            None => Arc::new(DemoModel::new(name, Pace::PLEASANT)),
+        match (&self.caller, self.wire_of(model)) {
+            (Some(caller), Some(wire)) => Arc::new(RemoteModel::new(name, model, wire, self.kind, Arc::clone(caller))),
+            _ if model == "load" => Arc::new(DemoModel::new(name, Pace::Unpaced)),
+            _ => Arc::new(DemoModel::new(name, Pace::PLEASANT)),
         }
     }
+
+    /// The models that it offers, as its own list tells.
+    pub async fn models(&self) -> Result<Vec<ListedModel>, ModelError> {
+        match (&self.caller, self.kind.wire()) {
+            (Some(caller), Some(wire)) => caller.list(wire).await,
+            _ => Ok(["assistant", "load"].map(|id| ListedModel { id: id.to_owned(), ..ListedModel::default() }).into()),
+        }
+    }
+
+    fn wire_of(&self, _model: &str) -> Option<&'static dyn Wire> {
+        let _ = self.wire;
+        self.kind.wire()
+    }
+}
+
+/// What calls a provider over HTTP.
+fn caller(name: &str, wire: &'static dyn Wire, config: ProviderConfig) -> Result<Caller, ProviderError> {
+    let provider = || name.to_owned();
+    let ProviderConfig { base_url, api_key, context_window, thinking_budget, headers: added, body, .. } = config;
+    if base_url.is_none() && api_key.is_none() && added.is_empty() && wire.needs_key() {
+        return Err(ProviderError::MissingKey { provider: provider() });
+    }
+    let base = base_url.as_deref().unwrap_or(wire.default_base());
+    let base = parse_base(base, wire).map_err(|reason| {
+        // An address that does not parse may hold a password where we would not find it.
+        let url = if base.contains('@') { String::new() } else { base.to_owned() };
+        ProviderError::BaseUrl { provider: provider(), url, reason }
+    })?;
+    let mut headers = wire.headers(api_key.as_ref(), &base).map_err(|_| ProviderError::Key { provider: provider() })?;
+    for (header, value) in &added {
+        let unusable = || ProviderError::Header { provider: provider(), header: header.clone() };
+        let field = HeaderName::from_bytes(header.as_bytes()).map_err(|_| unusable())?;
+        headers.insert(field, secret_header("", value).map_err(|_| unusable())?);
+    }
+    let client = reqwest::Client::builder()
+        .user_agent(concat!("everturn/", env!("CARGO_PKG_VERSION")))
+        .default_headers(headers)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_keepalive(KEEPALIVE)
+        // A redirect would turn the POST into a GET, and could take the key elsewhere.
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(|error| ProviderError::Client { provider: provider(), reason: error.to_string() })?;
+    let secrets = api_key.into_iter().chain(added.into_iter().map(|(_, value)| value)).collect();
+    let host = base.host_str().unwrap_or_default().to_ascii_lowercase();
+    let settings = Settings { context_window, thinking_budget, is_official: base_url.is_none(), host, body };
+    let failures = Failures { provider: provider(), secrets };
+    Ok(Caller { base, client, failures, settings, memory: Memory::default() })
 }
 
 impl fmt::Debug for Provider {
@@ -267,14 +326,21 @@ fn parse_base(base: &str, wire: &dyn Wire) -> Result<Url, String> {
 struct RemoteModel {
     name: String,
     model: String,
-    settings: Settings,
-    context_window: Option<u64>,
+    wire: &'static dyn Wire,
+    kind: ProviderKind,
+    known: Known,
     caller: Arc<Caller>,
+}
+
+impl RemoteModel {
+    fn new(name: String, model: &str, wire: &'static dyn Wire, kind: ProviderKind, caller: Arc<Caller>) -> Self {
+        Self { name, model: model.to_owned(), wire, kind, known: catalog::known(model), caller }
+    }
 }
 
 impl fmt::Debug for RemoteModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RemoteModel").field("name", &self.name).field("context_window", &self.context_window).finish()
+        f.debug_struct("RemoteModel").field("name", &self.name).field("known", &self.known).finish_non_exhaustive()
     }
 }
 
@@ -284,15 +350,35 @@ impl Model for RemoteModel {
     }
 
     fn context_window(&self) -> Option<u64> {
-        self.context_window
+        let learned = self.caller.memory.look(&self.model, |learned| learned.window).flatten();
+        // The windows of Ollama's models are what its operator lets them be.
+        let known = || self.known.window.filter(|_| self.kind != ProviderKind::Ollama);
+        self.caller.settings.context_window.or(learned).or_else(known)
+    }
+
+    fn max_output(&self) -> Option<u64> {
+        self.caller.memory.look(&self.model, |learned| learned.max_output).flatten().or(self.known.max_output)
+    }
+
+    fn thinks(&self) -> bool {
+        self.known.thinks.unwrap_or(true)
+    }
+
+    fn slow_start(&self) -> bool {
+        self.kind == ProviderKind::Ollama || is_this_machine(&self.caller.settings.host)
     }
 
     fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<EventStream, ModelError>> {
         let caller = Arc::clone(&self.caller);
-        let model = self.model.clone();
-        let settings = self.settings;
-        async move { caller.call(&model, settings, request).await }.boxed()
+        let (wire, from, model) = (self.wire, self.name.clone(), self.model.clone());
+        async move { caller.call(wire, &from, &model, request).await }.boxed()
     }
+}
+
+/// Whether a host is this machine, whose model servers load a model when it is first called.
+fn is_this_machine(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -323,7 +409,8 @@ mod tests {
         ] {
             let provider = provider(kind, base, Some("key")).unwrap();
             let caller = provider.caller.unwrap();
-            assert_eq!(caller.wire.url(&caller.base, "a/b").as_str(), expected);
+            let wire = kind.wire().unwrap();
+            assert_eq!(wire.url(&caller.base, "a/b").as_str(), expected);
         }
     }
 

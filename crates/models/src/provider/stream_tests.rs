@@ -4,7 +4,11 @@ use bytes::Bytes;
 use expect_test::{Expect, expect};
 use futures_util::{FutureExt, StreamExt, stream};
 
-use super::{ProviderKind, call::AnswerStream, failure::Failures};
+use super::{
+    ProviderKind,
+    call::{AnswerStream, Origin},
+    failure::Failures,
+};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent};
 
 const SAMPLES: [(ProviderKind, &str); 4] = [
@@ -19,8 +23,8 @@ type Item = Result<ModelEvent, ModelError>;
 /// What a wire makes of these chunks.
 fn read<'a>(kind: ProviderKind, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Item> {
     let chunks: Vec<_> = chunks.into_iter().map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
-    let failures = Failures { provider: "test".into(), key: None };
-    let answer = AnswerStream::new(kind.wire().unwrap(), stream::iter(chunks).boxed(), failures);
+    let failures = Failures { provider: "test".into(), secrets: Vec::new() };
+    let answer = AnswerStream::new(kind.wire().unwrap(), stream::iter(chunks).boxed(), failures, Origin::default());
     answer.collect().now_or_never().unwrap()
 }
 
@@ -34,7 +38,13 @@ fn show(items: &[Item]) -> String {
         Ok(ModelEvent::Finished { finish, usage }) => {
             format!("{finish:?} {}", usage.map_or("?".to_owned(), |usage| format!("{}+{}", usage.input, usage.output)))
         }
-        Ok(event @ (ModelEvent::Text(_) | ModelEvent::Thinking(_) | ModelEvent::ThinkingSignature(_))) => {
+        Ok(
+            event @ (ModelEvent::Alive
+            | ModelEvent::Notice(_)
+            | ModelEvent::Text(_)
+            | ModelEvent::Thinking(_)
+            | ModelEvent::ThinkingSignature(_)),
+        ) => {
             format!("{event:?}")
         }
         Err(error) => format!("{:?}: {}", error.kind, error.message),

@@ -1,23 +1,95 @@
 //! What a wire must say of itself.
 
+use std::borrow::Cow;
+
+use everturn_core::{Json, ModelOptions};
 use http::{HeaderMap, HeaderValue, header::InvalidHeaderValue};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
 
-use super::{answer::Decoder, frames::Framing};
+use super::{answer::Decoder, catalog::Known, frames::Framing, learned::Learned};
 use crate::model::ModelRequest;
 
 /// What configuration says that matters to requests.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
+    /// The configured window of all models of the provider.
     pub(super) context_window: Option<u64>,
+    /// The configured budget for thinking.
     pub(super) thinking_budget: Option<u64>,
     /// Whether the provider is the wire's inventor, rather than something compatible.
     pub(super) is_official: bool,
+    /// The provider's host, in lower case.
+    pub(super) host: String,
+    /// Fields that are merged into every body.
+    pub(super) body: Option<Json>,
+}
+
+/// One call, as a wire is to write it.
+#[derive(Clone, Copy)]
+pub(super) struct Ask<'a> {
+    /// `provider/model`, which proofs belong to.
+    pub(super) from: &'a str,
+    /// The model, as the provider calls it.
+    pub(super) model: &'a str,
+    pub(super) settings: &'a Settings,
+    /// What the model's name tells.
+    pub(super) known: Known,
+    /// What the provider's answers have told.
+    pub(super) learned: &'a Learned,
+    pub(super) request: &'a ModelRequest,
+    /// Whether to leave out all proofs of reasoning, because the provider refused them.
+    pub(super) without_proofs: bool,
+}
+
+impl Ask<'_> {
+    /// The cap on the answer that is asked for: no more than the model can write. `None` leaves it to the provider.
+    pub(super) fn max_output(&self) -> Option<u64> {
+        let most = self.most_output();
+        match (self.request.options.max_output_tokens, most) {
+            (Some(asked), Some(most)) => Some(asked.min(most)),
+            (asked, _) => asked,
+        }
+    }
+
+    /// The longest answer that the model gives, as far as that is known.
+    pub(super) fn most_output(&self) -> Option<u64> {
+        self.learned.max_output.or(self.known.max_output)
+    }
+}
+
+/// A request, ready to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// The body.
+    pub(super) body: Vec<u8>,
+    /// What was asked for and is not in it, in words for people.
+    pub(super) notices: Vec<String>,
+    /// The digest of all that it says, on wires whose proofs depend on it.
+    pub(super) prefix: Option<String>,
+}
+
+/// A model in a provider's list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ListedModel {
+    /// The model's name, as agents are configured with it after the provider's.
+    pub id: String,
+    /// Tokens of its context.
+    pub context_window: Option<u64>,
+    /// Tokens of its longest answer.
+    pub max_output: Option<u64>,
+    /// Dollars for a million tokens read, where the provider says.
+    pub input_price: Option<f64>,
+    /// Dollars for a million tokens written, where the provider says.
+    pub output_price: Option<f64>,
 }
 
 /// The way one kind of provider is spoken to.
 pub(super) trait Wire: Send + Sync {
+    /// Its name, which stands before the proofs that it leaves in history. Persisted.
+    fn name(&self) -> &'static str;
+
     /// Where its inventor serves it.
     fn default_base(&self) -> &'static str;
 
@@ -31,16 +103,31 @@ pub(super) trait Wire: Send + Sync {
     fn url(&self, base: &Url, model: &str) -> Url;
 
     /// The headers of every call.
-    fn headers(&self, key: Option<&SecretString>) -> Result<HeaderMap, InvalidHeaderValue>;
+    fn headers(&self, key: Option<&SecretString>, base: &Url) -> Result<HeaderMap, InvalidHeaderValue>;
 
-    /// The body of a call.
-    fn body(&self, model: &str, settings: Settings, request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error>;
+    /// Writes a call.
+    fn write(&self, ask: &Ask<'_>) -> Result<Written, serde_json::Error>;
+
+    /// The media types of images that it takes.
+    fn images(&self) -> &'static [&'static str] {
+        &["image/png", "image/jpeg", "image/gif", "image/webp"]
+    }
 
     /// How the answer is cut into frames.
     fn framing(&self) -> Framing;
 
     /// Reads one answer.
     fn decoder(&self) -> Box<dyn Decoder>;
+
+    /// Where the provider lists its models, or tells of one. `None` where there is no such place.
+    fn list_url(&self, base: &Url) -> Option<Url> {
+        Some(below(base, "/models"))
+    }
+
+    /// Reads the provider's list.
+    fn read_list(&self, body: &[u8]) -> Vec<ListedModel> {
+        read_list(body)
+    }
 }
 
 /// `base` with more path.
@@ -64,4 +151,84 @@ pub(super) fn bearer(key: Option<&SecretString>) -> Result<HeaderMap, InvalidHea
         headers.insert(http::header::AUTHORIZATION, secret_header("Bearer ", key)?);
     }
     Ok(headers)
+}
+
+/// A list in OpenAI's shape, with the fields that servers add to it under names of their own.
+fn read_list(body: &[u8]) -> Vec<ListedModel> {
+    #[derive(Deserialize)]
+    struct List<'a> {
+        #[serde(borrow)]
+        data: Vec<Model<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Model<'a> {
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        /// OpenRouter, Together, Moonshot.
+        context_length: Option<u64>,
+        /// Groq.
+        context_window: Option<u64>,
+        /// vLLM.
+        max_model_len: Option<u64>,
+        /// Mistral.
+        max_context_length: Option<u64>,
+        /// Groq.
+        max_completion_tokens: Option<u64>,
+        /// Anthropic.
+        max_input_tokens: Option<u64>,
+        /// Anthropic.
+        max_tokens: Option<u64>,
+        /// llama.cpp.
+        meta: Option<Meta>,
+        /// OpenRouter.
+        top_provider: Option<TopProvider>,
+        /// OpenRouter.
+        pricing: Option<Pricing>,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        n_ctx: Option<u64>,
+        n_ctx_train: Option<u64>,
+    }
+    #[derive(Deserialize)]
+    struct TopProvider {
+        max_completion_tokens: Option<u64>,
+    }
+    #[derive(Deserialize)]
+    struct Pricing {
+        prompt: Option<String>,
+        completion: Option<String>,
+    }
+    let Ok(List { data }) = serde_json::from_slice::<List<'_>>(body) else { return Vec::new() };
+    let price = |text: Option<&String>| Some(text?.parse::<f64>().ok()? * 1e6);
+    let listed = data.into_iter().map(|model| ListedModel {
+        id: model.id.into_owned(),
+        context_window: [
+            model.context_length,
+            model.context_window,
+            model.max_model_len,
+            model.max_context_length,
+            model.max_input_tokens,
+            model.meta.as_ref().and_then(|meta| meta.n_ctx.or(meta.n_ctx_train)),
+        ]
+        .into_iter()
+        .flatten()
+        .find(|window| *window > 0),
+        max_output: [
+            model.max_completion_tokens,
+            model.max_tokens,
+            model.top_provider.and_then(|provider| provider.max_completion_tokens),
+        ]
+        .into_iter()
+        .flatten()
+        .find(|cap| *cap > 0),
+        input_price: price(model.pricing.as_ref().and_then(|pricing| pricing.prompt.as_ref())),
+        output_price: price(model.pricing.as_ref().and_then(|pricing| pricing.completion.as_ref())),
+    });
+    listed.collect()
+}
+
+/// The temperature as wires write it.
+pub(super) fn temperature(options: &ModelOptions) -> Option<f64> {
+    options.temperature.map(|thousandths| f64::from(thousandths) / 1000.0)
 }

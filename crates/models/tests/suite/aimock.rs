@@ -1,6 +1,6 @@
 //! All wires against a mock that others wrote from the providers' documents.
 
-use everturn_core::{CallId, Content, Json, Message, ToolUse};
+use everturn_core::{CallId, Content, Json, Message, ModelOptions, ToolUse};
 use everturn_models::{ModelRequest, ProviderKind};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -261,7 +261,7 @@ async fn the_mock_understands_our_history() {
             Message::user("thanks"),
         ]
         .into(),
-        max_output_tokens: Some(99),
+        options: ModelOptions { max_output_tokens: Some(99), ..ModelOptions::default() },
         ..ModelRequest::default()
     };
     let mock = AiMock::new("history", json!({"content": "ok"}), json!({})).await;

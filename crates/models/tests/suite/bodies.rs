@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use everturn_core::{Block, CallId, Content, Json, Message, ToolSpec, ToolUse};
+use everturn_core::{Block, CallId, Content, Json, Message, ModelOptions, ToolSpec, ToolUse};
 use everturn_models::{ModelRequest, Provider, ProviderConfig, ProviderKind};
 use expect_test::{Expect, expect};
 use serde::Deserialize;
@@ -201,8 +201,8 @@ async fn check_rest(kind: ProviderKind, model: &str, config: ProviderConfig, exp
         system: "Be brief.".into(),
         messages: [Message::user("hello")].into(),
         tools: [tool].into(),
-        max_output_tokens: Some(2000),
-        temperature: Some(700),
+        options: ModelOptions { max_output_tokens: Some(2000), temperature: Some(700), ..ModelOptions::default() },
+        ..ModelRequest::default()
     };
     let body = body(kind, model, config, request).await;
     let fields: BTreeMap<&str, &RawValue> = serde_json::from_str(&body).unwrap();

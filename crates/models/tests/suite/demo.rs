@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use everturn_core::{Block, CallId, Content, Json, Message, ToolSpec, ToolUse};
+use everturn_core::{Block, CallId, Content, Json, Message, ModelOptions, ToolSpec, ToolUse};
 use everturn_models::{DemoModel, Model, ModelEvent, ModelFinish, ModelRequest, Pace};
 use expect_test::{Expect, expect};
 use futures_util::StreamExt;
@@ -237,7 +237,10 @@ async fn a_conversation_beyond_the_window_overflows() {
 #[tokio::test]
 async fn the_cap_on_tokens_is_kept() {
     let model = DemoModel::load();
-    let request = ModelRequest { max_output_tokens: Some(5), ..request(vec![Message::user("stream 1000")]) };
+    let request = ModelRequest {
+        options: ModelOptions { max_output_tokens: Some(5), ..ModelOptions::default() },
+        ..request(vec![Message::user("stream 1000")])
+    };
     expect![[r#"
         text: word 1 |word 2 |word 3 
         finished: MaxTokens 71+5"#]]

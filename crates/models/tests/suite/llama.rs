@@ -1,6 +1,6 @@
 //! A real model behind a real server, once.
 
-use everturn_core::{Message, Usage};
+use everturn_core::{Message, ModelOptions, Usage};
 use everturn_models::{ModelEvent, ModelFinish, ModelRequest, Provider, ProviderConfig, ProviderKind};
 use futures_util::TryStreamExt;
 
@@ -14,16 +14,16 @@ async fn a_real_model_answers() {
     let request = ModelRequest {
         system: "You are brief.".into(),
         messages: [Message::user("Say hello.")].into(),
-        max_output_tokens: Some(6),
+        options: ModelOptions { max_output_tokens: Some(6), ..ModelOptions::default() },
         ..ModelRequest::default()
     };
     let mut events: Vec<ModelEvent> = model.stream(request).await.unwrap().try_collect().await.unwrap();
     let last = events.pop();
-    let Some(ModelEvent::Finished { finish, usage: Some(Usage { input, output }) }) = last else {
+    let Some(ModelEvent::Finished { finish, usage: Some(Usage { input, output, .. }) }) = last else {
         panic!("the answer ended with {last:?}")
     };
     assert!(matches!(finish, ModelFinish::Stop | ModelFinish::MaxTokens));
     assert!(input > 0 && (1..=6).contains(&output), "{input} and {output} tokens");
-    assert_eq!(events.pop(), Some(ModelEvent::Used(Usage { input, output })));
+    assert_eq!(events.pop(), Some(ModelEvent::Used(Usage::of(input, output))));
     assert!(!events.is_empty() && events.iter().all(|event| matches!(event, ModelEvent::Text(_))), "{events:?}");
 }

@@ -15,6 +15,8 @@ pub(crate) async fn answer(model: &dyn Model, request: ModelRequest) -> String {
     let mut last = String::new();
     while let Some(item) = stream.next().await {
         let (label, text) = match item {
+            Ok(ModelEvent::Alive) => continue,
+            Ok(ModelEvent::Notice(notice)) => ("notice".to_owned(), notice),
             Ok(ModelEvent::Text(text)) => ("text".to_owned(), text),
             Ok(ModelEvent::Thinking(text)) => ("thinking".to_owned(), text),
             Ok(ModelEvent::ThinkingSignature(signature)) => ("signature".to_owned(), signature),

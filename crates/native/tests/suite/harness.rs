@@ -102,8 +102,8 @@ fn agent(name: &str) -> Agent {
         max_steps: 10,
         turn_timeout: Duration::from_secs(60),
         context_window: None,
-        max_output_tokens: None,
-        temperature: None,
+        model_options: everturn_core::ModelOptions::default(),
+        body: None,
         titles: false,
     }
 }

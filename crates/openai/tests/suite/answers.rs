@@ -97,8 +97,8 @@ async fn bounds_reach_the_model() {
     let session = &completion["session_id"];
     server.chat(json!({ "messages": [user("hi")], "session_id": session })).await.json(200);
     let asked = server.script.asked();
-    assert_eq!((asked[0].max_output_tokens, asked[0].temperature), (Some(3), Some(250)));
-    assert_eq!((asked[1].max_output_tokens, asked[1].temperature), (None, None));
+    assert_eq!((asked[0].options.max_output_tokens, asked[0].options.temperature), (Some(3), Some(250)));
+    assert_eq!((asked[1].options.max_output_tokens, asked[1].options.temperature), (None, None));
 }
 
 #[tokio::test]

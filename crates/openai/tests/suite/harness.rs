@@ -75,7 +75,7 @@ impl Reply {
     /// The same, ended for this reason.
     pub(crate) fn finish(mut self, finish: ModelFinish) -> Self {
         self.events.retain(|event| !matches!(event, ModelEvent::Finished { .. }));
-        self.events.push(ModelEvent::Finished { finish, usage: Some(Usage { input: 10, output: 5 }) });
+        self.events.push(ModelEvent::Finished { finish, usage: Some(Usage::of(10, 5)) });
         self
     }
 }
@@ -154,8 +154,8 @@ fn agent(name: &str, script: &Arc<Script>) -> Agent {
         max_steps: 40,
         turn_timeout: Duration::from_secs(60),
         context_window: None,
-        max_output_tokens: None,
-        temperature: None,
+        model_options: everturn_core::ModelOptions::default(),
+        body: None,
         titles: false,
     }
 }

@@ -248,10 +248,10 @@ pub async fn usage_is_counted_once(harness: &impl Harness) {
     accept(&store, talk.begin(&next, Some(4), 1)).await;
     accept(&store, append_rest(&next, 1, segment(2, 1), rest(ended(), 100))).await;
     let session = store.session(&talk.tenant, &talk.session).await.expect("a read").expect("a session");
-    assert_eq!(session.usage, Usage { input: 111, output: 222 });
+    assert_eq!(session.usage, Usage::of(111, 222));
     let usages: Vec<_> =
         store.turns(&talk.tenant, &talk.session).await.expect("turns").into_iter().map(|turn| turn.usage).collect();
-    assert_eq!(usages, [Usage { input: 11, output: 22 }, Usage { input: 100, output: 200 }]);
+    assert_eq!(usages, [Usage::of(11, 22), Usage::of(100, 200)]);
 }
 
 /// The settings are those of the last command that gave any; names and times are kept.

@@ -65,7 +65,7 @@ pub(crate) fn rest(status: TurnStatus, tokens: u64) -> Rest {
     Rest {
         status,
         messages: vec![Message::user("hello"), Message::assistant(format!("answer of {tokens} tokens"))],
-        usage: Usage { input: tokens, output: 2 * tokens },
+        usage: Usage::of(tokens, 2 * tokens),
         compaction: Some(Compaction { summary: "so far".to_owned(), covers: 3, usage: Usage::default() }),
     }
 }

@@ -41,7 +41,7 @@ pub async fn a_session_begins_with_turns(harness: &impl Harness) {
     }
     let next = talk.go_on(&store).await;
     assert_eq!(talk.read_turn(&store, &next).await.ordinal, 4);
-    assert_eq!(talk.read(&store).await.usage, Usage { input: 5, output: 10 });
+    assert_eq!(talk.read(&store).await.usage, Usage::of(5, 10));
 }
 
 /// History that ends in the middle of a turn: those before it are shared, the beginning of it is brought along.

@@ -215,7 +215,7 @@ pub async fn a_resting_turn_is_ended(harness: &impl Harness) {
     accept(&store, append_rest(&turn, 1, segment(2, 1), rest(waiting(), 5))).await;
     assert_eq!(submit(&store, talk.end(&turn, 5, segment(3, 1))).await, receipt(1, 6));
     assert_eq!(place(&store, &talk).await, (summary(&turn, ended()), 1));
-    assert_eq!(talk.read(&store).await.usage, Usage { input: 6, output: 12 });
+    assert_eq!(talk.read(&store).await.usage, Usage::of(6, 12));
     assert_log(&store, &turn, 3).await;
     assert_eq!(submit(&store, append(&turn, 1, segment(4, 1))).await, Err(Refusal::Changed));
     // The one behind the ended one is first now.

@@ -70,7 +70,7 @@ pub async fn resting_again_is_recognised(harness: &impl Harness) {
     accept(&store, talk.begin(&TurnId::mint(), Some(2), 1)).await;
     assert_eq!(submit(&store, end).await, receipt(1, 2));
     let session = store.session(&talk.tenant, &talk.session).await.expect("a read").expect("a session");
-    assert_eq!((session.version, session.usage), (3, Usage { input: 9, output: 18 }));
+    assert_eq!((session.version, session.usage), (3, Usage::of(9, 18)));
     assert_log(&store, &turn, 3).await;
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn slot(day: i32, agent: &str, model: &str, by: Option<&str>) -> Usag
 
 /// One turn, two calls, and so many tokens in; twice as many out.
 fn count(tokens: u64) -> UsageCount {
-    UsageCount { turns: 1, calls: 2, tokens: Usage { input: tokens, output: 2 * tokens } }
+    UsageCount { turns: 1, calls: 2, tokens: Usage::of(tokens, 2 * tokens) }
 }
 
 fn used(slot: &UsageSlot, tokens: u64) -> Write {
@@ -72,11 +72,8 @@ pub async fn usage_is_summed_up(harness: &impl Harness) {
     }
     accept(&store, put(&stranger, vec![used(&slots[0], 1000)])).await;
 
-    let times = |times: u64, tokens: u64| UsageCount {
-        turns: times,
-        calls: 2 * times,
-        tokens: Usage { input: tokens, output: 2 * tokens },
-    };
+    let times =
+        |times: u64, tokens: u64| UsageCount { turns: times, calls: 2 * times, tokens: Usage::of(tokens, 2 * tokens) };
     let expected: Vec<UsageRow> = slots
         .iter()
         .zip(1..)
@@ -247,25 +244,25 @@ pub async fn sums_of_usage_stop(harness: &impl Harness) {
     let owner = tenant("acme");
     let (one, two) = (slot(1, "a", "m", None), slot(1, "b", "m", None));
     let of = |slot: &UsageSlot, number: u64| {
-        let count = UsageCount { turns: number, calls: number, tokens: Usage { input: number, output: number } };
+        let count = UsageCount { turns: number, calls: number, tokens: Usage::of(number, number) };
         Write::Usage(UsageRow { slot: slot.clone(), count })
     };
     let sum = async || store.used_on(&owner, Day(1), None).await.expect("a sum");
     // More than a double holds.
     let large = (1 << 59) + 1;
     accept(&store, put(&owner, vec![of(&one, large), of(&two, 2)])).await;
-    assert_eq!(sum().await, Usage { input: large + 2, output: large + 2 });
+    assert_eq!(sum().await, Usage::of(large + 2, large + 2));
     for more in [large, u64::MAX, 1] {
         accept(&store, put(&owner, vec![of(&one, more)])).await;
         let rows = all(&store, &owner).await;
-        let tokens = Usage { input: MOST, output: MOST };
+        let tokens = Usage::of(MOST, MOST);
         assert_eq!(rows[0].count, UsageCount { turns: MOST, calls: MOST, tokens });
         assert_eq!(sum().await, tokens);
     }
     // Many that are full, and one that is told of as such for the first time.
     let full: Vec<Write> = (0..40).map(|agent| of(&slot(1, &agent.to_string(), "m", None), u64::MAX)).collect();
     accept(&store, put(&owner, full)).await;
-    assert_eq!(sum().await, Usage { input: MOST, output: MOST });
+    assert_eq!(sum().await, Usage::of(MOST, MOST));
     assert_eq!(all(&store, &owner).await[0].count.turns, MOST);
 }
 

@@ -38,6 +38,6 @@ impl State {
         let slots = self.usage_of(tenant).filter(|(slot, _)| slot.day == day);
         let mut sum = Usage::default();
         slots.filter(|(slot, _)| key.is_none() || slot.key.as_ref() == key).for_each(|(_, count)| sum += count.tokens);
-        Usage { input: sum.input.min(MOST), output: sum.output.min(MOST) }
+        Usage::of(sum.input.min(MOST), sum.output.min(MOST))
     }
 }

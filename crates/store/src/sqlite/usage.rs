@@ -101,7 +101,7 @@ pub(super) fn page(
         let key = row.get::<_, String>(3)?;
         let key = if key.is_empty() { None } else { Some(KeyId::try_from(key).map_err(corrupt)?) };
         let slot = UsageSlot { day: Day(row.get(0)?), agent: row.get(1)?, model: row.get(2)?, key };
-        let tokens = Usage { input: row.get(6)?, output: row.get(7)? };
+        let tokens = Usage::of(row.get(6)?, row.get(7)?);
         rows.push(UsageRow { slot, count: UsageCount { turns: row.get(4)?, calls: row.get(5)?, tokens } });
     }
     Ok(rows)
@@ -121,8 +121,8 @@ pub(super) fn on(
     };
     let mut sum = Usage::default();
     while let Some(row) = found.next()? {
-        sum += Usage { input: row.get(0)?, output: row.get(1)? };
+        sum += Usage::of(row.get(0)?, row.get(1)?);
     }
     let most = MOST.unsigned_abs();
-    Ok(Usage { input: sum.input.min(most), output: sum.output.min(most) })
+    Ok(Usage::of(sum.input.min(most), sum.output.min(most)))
 }

@@ -55,7 +55,7 @@ async fn writes_until_it_is_killed() {
             let rest = Rest {
                 status: TurnStatus::Ended(Outcome::Completed),
                 messages: vec![Message::assistant("done")],
-                usage: Usage { input: 1, output: 1 },
+                usage: Usage::of(1, 1),
                 compaction: None,
             };
             batch.push(Command::Append(Append {

@@ -26,7 +26,7 @@ fn rest(marker: &str, size: usize) -> Rest {
     Rest {
         status: TurnStatus::Ended(Outcome::Completed),
         messages: vec![Message::user(text(marker, size)), Message::assistant(text(marker, size))],
-        usage: Usage { input: 1, output: 1 },
+        usage: Usage::of(1, 1),
         compaction: None,
     }
 }

@@ -70,12 +70,12 @@ pub(crate) fn bad_call(name: &str, input: &str) -> Beat {
 
 /// The provider tells what the call has used so far.
 pub(crate) fn told(input: u64, output: u64) -> Beat {
-    Beat::Event(ModelEvent::Used(Usage { input, output }))
+    Beat::Event(ModelEvent::Used(Usage::of(input, output)))
 }
 
 /// The answer is complete, and took 100 + 10 tokens.
 pub(crate) fn stop() -> Beat {
-    finish(ModelFinish::Stop, Some(Usage { input: 100, output: 10 }))
+    finish(ModelFinish::Stop, Some(Usage::of(100, 10)))
 }
 
 pub(crate) fn finish(finish: ModelFinish, usage: Option<Usage>) -> Beat {

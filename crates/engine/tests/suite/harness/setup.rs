@@ -59,8 +59,8 @@ impl Setup {
             max_steps: 10,
             turn_timeout: Duration::from_secs(3600),
             context_window: None,
-            max_output_tokens: None,
-            temperature: None,
+            model_options: everturn_core::ModelOptions::default(),
+            body: None,
             titles: false,
         };
         let setup = Self {

@@ -160,6 +160,7 @@ impl World {
             on_busy,
             begins_history,
             request,
+            options: everturn_core::ModelOptions::default(),
             key,
         }
     }

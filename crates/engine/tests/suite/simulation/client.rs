@@ -113,6 +113,7 @@ impl Client {
                 on_busy,
                 begins_history,
                 request,
+                options: everturn_core::ModelOptions::default(),
                 key,
             },
             text,

@@ -98,8 +98,7 @@ fn answer(rng: &mut StdRng, request: &ModelRequest) -> Script {
     if rng.random_ratio(1, 30) {
         script.push(bad_call("look", "[]"));
     }
-    let usage =
-        rng.random_bool(0.7).then(|| Usage { input: rng.random_range(0..500), output: rng.random_range(0..50) });
+    let usage = rng.random_bool(0.7).then(|| Usage::of(rng.random_range(0..500), rng.random_range(0..50)));
     match rng.random_range(0..100) {
         0..5 => script.push(fail(ModelErrorKind::Unavailable)),
         5..8 => {

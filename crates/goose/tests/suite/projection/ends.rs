@@ -130,7 +130,7 @@ fn the_rest_is_not_shown() {
         }),
         Event::ArtifactDelta(ArtifactDelta { id: id.clone(), index: 0, text: "# Tea".to_owned() }),
         Event::ArtifactFinished(artifact()),
-        Event::StepUsed(Usage { input: 1, output: 1 }),
+        Event::StepUsed(Usage::of(1, 1)),
         Event::Unknown { kind: 999, payload: Bytes::from_static(b"{}") },
     ];
     for projection in all() {

@@ -84,7 +84,7 @@ fn calls_come_with_the_end_of_their_step() {
 #[test]
 fn without_its_deltas_an_answer_comes_in_one_piece() {
     let content = Content::answer("hm".to_owned(), None, "I read".to_owned(), vec![call("call_1")]);
-    let usage = Usage { input: 150, output: 75 };
+    let usage = Usage::of(150, 75);
     let event =
         Event::StepFinished(StepFinished { content, finish: Finish::ToolUse, usage, deltas_dropped: true, step: 0 });
     check(

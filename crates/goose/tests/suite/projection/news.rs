@@ -77,7 +77,7 @@ fn another_model_is_told() {
 
 #[test]
 fn the_conversation_is_shown_when_it_was_replaced() {
-    let compaction = Compaction { summary: "short".to_owned(), covers: 3, usage: Usage { input: 10, output: 1 } };
+    let compaction = Compaction { summary: "short".to_owned(), covers: 3, usage: Usage::of(10, 1) };
     check(
         &[started()],
         Event::HistoryCompacted(compaction),
@@ -97,7 +97,7 @@ fn the_conversation_is_shown_when_it_was_replaced() {
     "##]],
     );
     let reason = "the provider hung up".to_owned();
-    let restarted = Event::StepRestarted { reason, attempt: 1, usage: Usage { input: 5, output: 1 } };
+    let restarted = Event::StepRestarted { reason, attempt: 1, usage: Usage::of(5, 1) };
     let [released, _] = projections();
     let (shown, _) = show(released, &[started(), step(1), restarted]);
     assert!(shown.contains("UpdateConversation"), "{shown}");

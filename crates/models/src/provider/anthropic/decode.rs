@@ -6,7 +6,7 @@ use everturn_core::Usage;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::proof::{self, ThinkingBlock};
+use super::proof::ThinkingBlock;
 use crate::{
     model::ModelFinish,
     provider::{
@@ -217,8 +217,8 @@ impl Events {
     }
 
     fn sign(&self, answer: &mut Answer) {
-        if let Some(proof) = proof::write(&self.thinking) {
-            answer.signature(proof);
+        if let Some(block) = self.thinking.last() {
+            answer.own(block);
         }
     }
 }

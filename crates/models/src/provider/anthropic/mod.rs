@@ -11,9 +11,8 @@ use secrecy::SecretString;
 use super::{
     answer::Decoder,
     frames::Framing,
-    wire::{Settings, Wire, below, secret_header},
+    wire::{Ask, Wire, Written, below, secret_header},
 };
-use crate::model::ModelRequest;
 
 /// The version of the wire that we speak.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
@@ -22,6 +21,10 @@ const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 pub(super) struct Anthropic;
 
 impl Wire for Anthropic {
+    fn name(&self) -> &'static str {
+        "anthropic"
+    }
+
     fn default_base(&self) -> &'static str {
         "https://api.anthropic.com/v1"
     }
@@ -38,7 +41,7 @@ impl Wire for Anthropic {
         below(base, "/messages")
     }
 
-    fn headers(&self, key: Option<&SecretString>) -> Result<HeaderMap, InvalidHeaderValue> {
+    fn headers(&self, key: Option<&SecretString>, _base: &Url) -> Result<HeaderMap, InvalidHeaderValue> {
         let mut headers = HeaderMap::new();
         headers.insert("anthropic-version", VERSION);
         if let Some(key) = key {
@@ -47,8 +50,8 @@ impl Wire for Anthropic {
         Ok(headers)
     }
 
-    fn body(&self, model: &str, settings: Settings, request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
-        request::body(model, settings, request)
+    fn write(&self, ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
+        request::write(ask)
     }
 
     fn framing(&self) -> Framing {

@@ -4,14 +4,10 @@ use everturn_core::{Json, ToolSpec, ToolUse};
 use serde::Serialize;
 
 use super::proof::{self, ThinkingBlock};
-use crate::{
-    model::ModelRequest,
-    provider::{
-        history::{self, Entry, Part, ResultImages, ToolResult},
-        image::{self, Image},
-        limits,
-        wire::Settings,
-    },
+use crate::provider::{
+    history::{self, Entry, Part, ResultImages, ToolResult},
+    image::{self, Image},
+    wire::{Ask, Written, temperature},
 };
 
 /// The smallest budget for thinking that the provider takes.
@@ -95,10 +91,12 @@ struct Tool<'a> {
     input_schema: &'a Json,
 }
 
-pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
+    let Ask { model, settings, request, .. } = *ask;
+    let options = &request.options;
     let mut messages: Vec<Message<'_>> = Vec::new();
     let mut may_think = true;
-    for entry in history::entries(&request.messages, ResultImages::Inline) {
+    for entry in history::entries(ask, ResultImages::Inline) {
         let (role, mut content) = match entry {
             Entry::User(parts) => {
                 may_think = true;
@@ -122,28 +120,30 @@ pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> R
             Some(_) | None => messages.push(Message { role, content }),
         }
     }
-    let answer = request.max_output_tokens.unwrap_or_else(|| limits::anthropic_answer(model));
+    let answer = ask.max_output().unwrap_or_else(|| ask.most_output().unwrap_or(32_000));
     // The budget counts towards the cap and must leave room for an answer; without room there is no thinking.
     let budget = settings.thinking_budget.map(|budget| budget.min(answer.saturating_sub(1)));
     let thinking = budget
         .filter(|budget| may_think && *budget >= MIN_THINKING_BUDGET)
         .map(|budget_tokens| Thinking { r#type: "enabled", budget_tokens });
-    serde_json::to_vec(&Body {
+    let body = serde_json::to_vec(&Body {
         model,
         max_tokens: answer,
         // A model that thinks takes no other temperature than its own.
-        temperature: request.temperature().filter(|_| thinking.is_none()).map(|temperature| temperature.min(1.0)),
+        temperature: temperature(options).filter(|_| thinking.is_none()).map(|temperature| temperature.min(1.0)),
         stream: true,
         system: history::system(request),
         messages,
         tools: request.tools.iter().map(tool).collect(),
         thinking,
-    })
+    })?;
+    Ok(Written { body, ..Written::default() })
 }
 
 fn user_block<'a>(part: &Part<'a>) -> PlainBlock<'a> {
     match part {
-        Part::Text(text) => PlainBlock::Text { text: (*text).to_owned() },
+        Part::Text(text) => PlainBlock::Text { text: text.to_string() },
+        Part::Document(document) => PlainBlock::Text { text: document.text.clone() },
         Part::Image(url) => image_block(url),
     }
 }

@@ -82,10 +82,10 @@ impl Decoder for Chunks {
         }
         if let Some(tokens) = chunk.usage_metadata {
             let sum = |a: Option<u64>, b: Option<u64>| a.unwrap_or(0).saturating_add(b.unwrap_or(0));
-            answer.usage(Usage {
-                input: sum(tokens.prompt_token_count, tokens.tool_use_prompt_token_count),
-                output: sum(tokens.candidates_token_count, tokens.thoughts_token_count),
-            });
+            answer.usage(Usage::of(
+                sum(tokens.prompt_token_count, tokens.tool_use_prompt_token_count),
+                sum(tokens.candidates_token_count, tokens.thoughts_token_count),
+            ));
         }
         if chunk.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some()) {
             answer.finish(ModelFinish::Refusal);
@@ -130,9 +130,7 @@ impl Chunks {
                 }
                 None => self.proof.text = Some(signature),
             }
-            if let Some(proof) = self.proof.write() {
-                answer.signature(proof);
-            }
+            answer.own(&self.proof);
         }
         Ok(())
     }

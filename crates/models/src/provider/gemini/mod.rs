@@ -11,14 +11,17 @@ use secrecy::SecretString;
 use super::{
     answer::Decoder,
     frames::Framing,
-    wire::{Settings, Wire, secret_header},
+    wire::{Ask, Wire, Written, secret_header},
 };
-use crate::model::ModelRequest;
 
 /// The wire.
 pub(super) struct Gemini;
 
 impl Wire for Gemini {
+    fn name(&self) -> &'static str {
+        "gemini"
+    }
+
     fn default_base(&self) -> &'static str {
         "https://generativelanguage.googleapis.com/v1beta"
     }
@@ -41,7 +44,7 @@ impl Wire for Gemini {
         url
     }
 
-    fn headers(&self, key: Option<&SecretString>) -> Result<HeaderMap, InvalidHeaderValue> {
+    fn headers(&self, key: Option<&SecretString>, _base: &Url) -> Result<HeaderMap, InvalidHeaderValue> {
         let mut headers = HeaderMap::new();
         if let Some(key) = key {
             headers.insert("x-goog-api-key", secret_header("", key)?);
@@ -49,8 +52,8 @@ impl Wire for Gemini {
         Ok(headers)
     }
 
-    fn body(&self, model: &str, settings: Settings, request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
-        request::body(short_name(model), settings, request)
+    fn write(&self, ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
+        request::write(ask)
     }
 
     fn framing(&self) -> Framing {

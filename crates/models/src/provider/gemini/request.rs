@@ -4,13 +4,10 @@ use everturn_core::{Json, ToolSpec, ToolUse};
 use serde::Serialize;
 
 use super::proof::Proof;
-use crate::{
-    model::ModelRequest,
-    provider::{
-        history::{self, Entry, Part as UserPart, ResultImages, ToolResult},
-        image::{self, Image},
-        wire::Settings,
-    },
+use crate::provider::{
+    history::{self, Entry, Part as UserPart, ResultImages, ToolResult},
+    image::{self, Image},
+    wire::{Ask, Written, temperature},
 };
 
 /// What the provider takes for a signature where a call never had one, because another provider made it.
@@ -123,9 +120,12 @@ impl<'a> From<PartContent<'a>> for Part<'a> {
     }
 }
 
-pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
+    let Ask { settings, request, .. } = *ask;
+    let model = super::short_name(ask.model);
+    let options = &request.options;
     let mut contents: Vec<Content<'_>> = Vec::new();
-    for entry in history::entries(&request.messages, ResultImages::Inline) {
+    for entry in history::entries(ask, ResultImages::Inline) {
         let (role, mut parts) = match entry {
             Entry::User(parts) => ("user", parts.iter().map(user_part).collect()),
             Entry::Assistant { thinking, text, calls } => ("model", model_parts(model, thinking, text, calls)),
@@ -143,9 +143,10 @@ pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> R
     let tools = if declarations.is_empty() { vec![] } else { vec![Tools { function_declarations: declarations }] };
     let thinking_config = (thinks(model) || settings.thinking_budget.is_some())
         .then_some(ThinkingConfig { include_thoughts: true, thinking_budget: settings.thinking_budget });
-    let (max_output_tokens, temperature) = (request.max_output_tokens, request.temperature());
+    let (max_output_tokens, temperature) = (ask.max_output(), temperature(options));
     let generation_config = GenerationConfig { temperature, max_output_tokens, thinking_config };
-    serde_json::to_vec(&Body { system_instruction, contents, tools, generation_config })
+    let body = serde_json::to_vec(&Body { system_instruction, contents, tools, generation_config })?;
+    Ok(Written { body, ..Written::default() })
 }
 
 /// Whether a model thinks of itself, so that it can be asked to show its thoughts. The older ones, and those that draw
@@ -162,7 +163,8 @@ fn signs_calls(model: &str) -> bool {
 
 fn user_part<'a>(part: &UserPart<'a>) -> Part<'a> {
     match part {
-        UserPart::Text(text) => PartContent::Text((*text).to_owned()).into(),
+        UserPart::Text(text) => PartContent::Text(text.to_string()).into(),
+        UserPart::Document(document) => PartContent::Text(document.text.clone()).into(),
         UserPart::Image(url) => image_part(url),
     }
 }

@@ -60,10 +60,7 @@ impl Decoder for Lines {
         if record.done {
             // A prompt that was served from the cache is not counted.
             if record.prompt_eval_count.is_some() || record.eval_count.is_some() {
-                answer.usage(Usage {
-                    input: record.prompt_eval_count.unwrap_or(0),
-                    output: record.eval_count.unwrap_or(0),
-                });
+                answer.usage(Usage::of(record.prompt_eval_count.unwrap_or(0), record.eval_count.unwrap_or(0)));
             }
             answer.finish(match record.done_reason.as_deref() {
                 Some("length") => ModelFinish::MaxTokens,

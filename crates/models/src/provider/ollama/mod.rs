@@ -10,14 +10,17 @@ use secrecy::SecretString;
 use super::{
     answer::Decoder,
     frames::Framing,
-    wire::{Settings, Wire, bearer, below},
+    wire::{Ask, Wire, Written, bearer, below},
 };
-use crate::model::ModelRequest;
 
 /// The wire.
 pub(super) struct Ollama;
 
 impl Wire for Ollama {
+    fn name(&self) -> &'static str {
+        "ollama"
+    }
+
     fn default_base(&self) -> &'static str {
         "http://127.0.0.1:11434"
     }
@@ -34,12 +37,12 @@ impl Wire for Ollama {
         below(base, "/chat")
     }
 
-    fn headers(&self, key: Option<&SecretString>) -> Result<HeaderMap, InvalidHeaderValue> {
+    fn headers(&self, key: Option<&SecretString>, _base: &Url) -> Result<HeaderMap, InvalidHeaderValue> {
         bearer(key)
     }
 
-    fn body(&self, model: &str, settings: Settings, request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
-        request::body(model, settings, request)
+    fn write(&self, ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
+        request::write(ask)
     }
 
     fn framing(&self) -> Framing {

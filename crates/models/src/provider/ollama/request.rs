@@ -3,13 +3,10 @@
 use everturn_core::{Json, ToolSpec, ToolUse};
 use serde::Serialize;
 
-use crate::{
-    model::ModelRequest,
-    provider::{
-        history::{self, Entry, Part, ResultImages},
-        image::{self, Image},
-        wire::Settings,
-    },
+use crate::provider::{
+    history::{self, Entry, Part, ResultImages},
+    image::{self, Image},
+    wire::{Ask, Written, temperature},
 };
 
 #[derive(Serialize)]
@@ -88,13 +85,15 @@ struct Declaration<'a> {
     parameters: &'a Json,
 }
 
-pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
+    let Ask { model, settings, request, .. } = *ask;
+    let options = &request.options;
     let system = history::system(request);
     let mut messages = Vec::new();
     if !system.is_empty() {
         messages.push(Message::System { content: &system });
     }
-    for entry in history::entries(&request.messages, ResultImages::FromUser) {
+    for entry in history::entries(ask, ResultImages::FromUser) {
         match entry {
             Entry::User(parts) => messages.push(user_message(&parts)),
             Entry::Assistant { text, calls, .. } => messages
@@ -106,17 +105,18 @@ pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> R
             })),
         }
     }
-    serde_json::to_vec(&Body {
+    let body = serde_json::to_vec(&Body {
         model,
         messages,
         tools: request.tools.iter().map(tool).collect(),
         stream: true,
         options: Options {
             num_ctx: settings.context_window,
-            num_predict: request.max_output_tokens,
-            temperature: request.temperature(),
+            num_predict: ask.max_output(),
+            temperature: temperature(options),
         },
-    })
+    })?;
+    Ok(Written { body, ..Written::default() })
 }
 
 fn user_message<'a>(parts: &[Part<'a>]) -> Message<'a> {
@@ -124,7 +124,8 @@ fn user_message<'a>(parts: &[Part<'a>]) -> Message<'a> {
     let mut images = Vec::new();
     for part in parts {
         match part {
-            Part::Text(text) => texts.push((*text).to_owned()),
+            Part::Text(text) => texts.push(text.to_string()),
+            Part::Document(document) => texts.push(document.text.clone()),
             Part::Image(url) => match Image::of(url) {
                 Image::Data { base64, .. } => images.push(base64),
                 Image::Address(url) => texts.push(format!("[An image was left out here: {url} is not a data URL.]")),

@@ -95,7 +95,7 @@ impl Decoder for Chunks {
             return Err(Fault::Reported(Report::from_body(frame.as_bytes())));
         }
         if let Some(Tokens { prompt_tokens: Some(input), completion_tokens }) = chunk.usage {
-            answer.usage(Usage { input, output: completion_tokens.unwrap_or(0) });
+            answer.usage(Usage::of(input, completion_tokens.unwrap_or(0)));
         }
         // We ask for one choice.
         let Some(choice) = chunk.choices.into_iter().next() else { return Ok(()) };

@@ -1,14 +1,13 @@
 //! Requests. Reasoning is not sent back: the wire has no agreed place for it.
 
+use std::borrow::Cow;
+
 use everturn_core::{Json, ToolSpec, ToolUse};
 use serde::Serialize;
 
-use crate::{
-    model::ModelRequest,
-    provider::{
-        history::{self, Entry, Part, ResultImages},
-        wire::Settings,
-    },
+use crate::provider::{
+    history::{self, Entry, Part, ResultImages},
+    wire::{Ask, Written, temperature},
 };
 
 #[derive(Serialize)]
@@ -63,7 +62,7 @@ enum UserContent<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum UserPart<'a> {
-    Text { text: &'a str },
+    Text { text: Cow<'a, str> },
     ImageUrl { image_url: ImageUrl<'a> },
 }
 
@@ -98,13 +97,15 @@ struct Declaration<'a> {
     parameters: &'a Json,
 }
 
-pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
+    let Ask { model, settings, request, .. } = *ask;
+    let options = &request.options;
     let system = history::system(request);
     let mut messages = Vec::new();
     if !system.is_empty() {
         messages.push(Message::System { content: &system });
     }
-    for entry in history::entries(&request.messages, ResultImages::FromUser) {
+    for entry in history::entries(ask, ResultImages::FromUser) {
         match entry {
             Entry::User(parts) => messages.push(Message::User { content: user_content(&parts) }),
             Entry::Assistant { text, calls, .. } => messages.push(Message::Assistant {
@@ -118,26 +119,28 @@ pub(super) fn body(model: &str, settings: Settings, request: &ModelRequest) -> R
     }
     // OpenAI's reasoning models take only the newer name, compatible servers often only the older.
     let (max_tokens, max_completion_tokens) = match settings.is_official {
-        true => (None, request.max_output_tokens),
-        false => (request.max_output_tokens, None),
+        true => (None, ask.max_output()),
+        false => (ask.max_output(), None),
     };
-    serde_json::to_vec(&Body {
+    let body = serde_json::to_vec(&Body {
         model,
         messages,
         tools: request.tools.iter().map(tool).collect(),
         stream: true,
         stream_options: StreamOptions { include_usage: true },
-        temperature: request.temperature(),
+        temperature: temperature(options),
         max_tokens,
         max_completion_tokens,
-    })
+    })?;
+    Ok(Written { body, ..Written::default() })
 }
 
 fn user_content<'a>(parts: &[Part<'a>]) -> UserContent<'a> {
     let texts: Vec<&str> = parts
         .iter()
         .filter_map(|part| match part {
-            Part::Text(text) => Some(*text),
+            Part::Text(text) => Some(text.as_ref()),
+            Part::Document(document) => Some(document.text.as_str()),
             Part::Image(_) => None,
         })
         .collect();
@@ -145,7 +148,8 @@ fn user_content<'a>(parts: &[Part<'a>]) -> UserContent<'a> {
         return UserContent::Text(texts.join("\n\n"));
     }
     let part = |part: &Part<'a>| match part {
-        Part::Text(text) => UserPart::Text { text },
+        Part::Text(text) => UserPart::Text { text: text.clone() },
+        Part::Document(document) => UserPart::Text { text: Cow::Borrowed(document.text.as_str()) },
         Part::Image(url) => UserPart::ImageUrl { image_url: ImageUrl { url } },
     };
     UserContent::Parts(parts.iter().map(part).collect())

@@ -36,7 +36,7 @@ impl World {
         };
         let [turns, calls, input, output] = std::array::from_fn(|_| number(&mut self.random));
         let slot = UsageSlot { day, agent, model, key: self.caller() };
-        Write::Usage(UsageRow { slot, count: UsageCount { turns, calls, tokens: Usage { input, output } } })
+        Write::Usage(UsageRow { slot, count: UsageCount { turns, calls, tokens: Usage::of(input, output) } })
     }
 }
 

@@ -138,7 +138,7 @@ impl Batch<'_, '_> {
             taken_version: row.get(5)?,
             taken_by: row.get(6)?,
             rest_version: row.get(7)?,
-            usage: Usage { input: row.get(8)?, output: row.get(9)? },
+            usage: Usage::of(row.get(8)?, row.get(9)?),
             log_level: row.get(10)?,
             status: from_json(row, 11)?,
         }))

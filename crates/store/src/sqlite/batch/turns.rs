@@ -292,9 +292,7 @@ impl Batch<'_, '_> {
                 "SELECT s.version, t.tokens_in, t.tokens_out FROM turns t JOIN sessions s ON s.id = t.session
                  WHERE t.id = ?1",
             )?
-            .query_row([turn.turn], |row| {
-                Ok((row.get::<_, u64>(0)?, Usage { input: row.get(1)?, output: row.get(2)? }))
-            })?;
+            .query_row([turn.turn], |row| Ok((row.get::<_, u64>(0)?, Usage::of(row.get(1)?, row.get(2)?))))?;
         let version = version + 1;
         let head = turn.head + u64::from(append.segment.count());
         let resting = Resting {

@@ -1,0 +1,83 @@
+//! What the answers of a provider have taught us about its models, for as long as this process lives.
+//!
+//! Names and tables go stale; a provider's own words do not. So a number that an error names, a field that a model does not
+//! take, or a picture that it cannot read is kept here and heeded by the calls that follow.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use sha2::{Digest as _, Sha256};
+
+/// Most models of one provider that are remembered.
+const MAX_MODELS: usize = 256;
+/// Most refused fields, tools or media of one model.
+const MAX_REFUSED: usize = 1024;
+
+/// What is known of one model beyond its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Learned {
+    /// Tokens of its context.
+    pub(super) window: Option<u64>,
+    /// Tokens of its longest answer.
+    pub(super) max_output: Option<u64>,
+    /// Fields of the request's body that it refuses; a dot leads into an object.
+    pub(super) fields: BTreeSet<String>,
+    /// Tools whose declaration it refuses.
+    pub(super) tools: BTreeSet<String>,
+    /// Images and documents that it refuses.
+    pub(super) media: HashSet<MediaDigest>,
+    /// Whether it takes no images at all.
+    pub(super) is_blind: bool,
+}
+
+/// Tells images and documents apart without keeping them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct MediaDigest([u8; 12]);
+
+impl MediaDigest {
+    /// The digest of an image's URL or a document's base64.
+    pub(super) fn of(content: &str) -> Self {
+        let bytes: [u8; 32] = Sha256::digest(content.as_bytes()).into();
+        let mut digest = [0; 12];
+        digest.copy_from_slice(&bytes[..12]);
+        Self(digest)
+    }
+}
+
+/// What is known of the models of one provider.
+#[derive(Debug, Default)]
+pub(super) struct Memory(Mutex<HashMap<String, Learned>>);
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Learned>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of a model.
+    pub(super) fn of(&self, model: &str) -> Learned {
+        self.lock().get(model).cloned().unwrap_or_default()
+    }
+
+    /// One fact about a model, without a copy of the rest.
+    pub(super) fn look<T>(&self, model: &str, fact: impl FnOnce(&Learned) -> T) -> Option<T> {
+        self.lock().get(model).map(fact)
+    }
+
+    /// Adds to what is known of a model.
+    pub(super) fn learn(&self, model: &str, change: impl FnOnce(&mut Learned)) {
+        let mut models = self.lock();
+        if models.len() >= MAX_MODELS && !models.contains_key(model) {
+            models.clear();
+        }
+        let learned = models.entry(model.to_owned()).or_default();
+        change(learned);
+        if learned.media.len() > MAX_REFUSED {
+            learned.media.clear();
+        }
+        while learned.tools.len() > MAX_REFUSED {
+            learned.tools.pop_first();
+        }
+    }
+}

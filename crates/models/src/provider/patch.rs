@@ -1,0 +1,112 @@
+//! Last changes to a request's body: fields that configuration adds, and fields that the model does not take.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use everturn_core::Json;
+use serde_json::{Value, value::RawValue};
+
+/// The fields of a body, in the order of their names; the same for the same content.
+type Fields = BTreeMap<String, Box<RawValue>>;
+
+/// The body without the fields in `without` (a dot leads into an object), then with each of `patches` merged into it:
+/// objects are merged field by field, `null` removes a field, all else replaces what was there.
+pub(super) fn patch(
+    body: Vec<u8>,
+    without: &BTreeSet<String>,
+    patches: &[Option<&Json>],
+) -> Result<Vec<u8>, serde_json::Error> {
+    if without.is_empty() && patches.iter().all(Option::is_none) {
+        return Ok(body);
+    }
+    let mut fields: Fields = serde_json::from_slice(&body)?;
+    for name in without {
+        match name.split_once('.') {
+            None => drop(fields.remove(name)),
+            Some((outer, inner)) => {
+                let Some(raw) = fields.get(outer) else { continue };
+                let mut value: Value = serde_json::from_str(raw.get())?;
+                remove(&mut value, inner);
+                if value.as_object().is_some_and(serde_json::Map::is_empty) {
+                    fields.remove(outer);
+                } else {
+                    fields.insert(outer.to_owned(), serde_json::value::to_raw_value(&value)?);
+                }
+            }
+        }
+    }
+    for patch in patches.iter().flatten() {
+        let patch: BTreeMap<String, Value> = serde_json::from_str(patch.as_str())?;
+        for (name, change) in patch {
+            let mut value = match fields.remove(&name) {
+                // Only what is merged is taken apart.
+                Some(raw) if change.is_object() => serde_json::from_str(raw.get())?,
+                Some(_) | None => Value::Null,
+            };
+            merge(&mut value, change);
+            if !value.is_null() {
+                fields.insert(name, serde_json::value::to_raw_value(&value)?);
+            }
+        }
+    }
+    serde_json::to_vec(&fields)
+}
+
+fn remove(value: &mut Value, path: &str) {
+    let Some(object) = value.as_object_mut() else { return };
+    match path.split_once('.') {
+        None => drop(object.remove(path)),
+        Some((outer, inner)) => object.get_mut(outer).into_iter().for_each(|value| remove(value, inner)),
+    }
+}
+
+fn merge(value: &mut Value, change: Value) {
+    let Value::Object(changes) = change else {
+        *value = change;
+        return;
+    };
+    if !value.is_object() {
+        *value = Value::Object(serde_json::Map::new());
+    }
+    let Some(object) = value.as_object_mut() else { return };
+    for (name, change) in changes {
+        if change.is_null() {
+            object.remove(&name);
+        } else {
+            merge(object.entry(name).or_insert(Value::Null), change);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(body: &str, without: &[&str], patches: &[&str], expected: &str) {
+        let without = without.iter().map(ToString::to_string).collect();
+        let patches: Vec<Json> = patches.iter().map(|patch| Json::parse(patch).unwrap()).collect();
+        let patches: Vec<Option<&Json>> = patches.iter().map(Some).collect();
+        let patched = patch(body.as_bytes().to_vec(), &without, &patches).unwrap();
+        assert_eq!(String::from_utf8(patched).unwrap(), expected);
+    }
+
+    #[test]
+    fn fields_are_merged_replaced_and_removed() {
+        let body = r#"{"model":"m","z":1.50,"reasoning":{"effort":"low","summary":"auto"}}"#;
+        check(body, &[], &[], body);
+        check(
+            body,
+            &[],
+            &[r#"{"reasoning":{"effort":"high"},"seed":7}"#, r#"{"seed":8}"#],
+            r#"{"model":"m","reasoning":{"effort":"high","summary":"auto"},"seed":8,"z":1.50}"#,
+        );
+        check(
+            body,
+            &[],
+            &[r#"{"reasoning":{"effort":null},"z":null}"#],
+            r#"{"model":"m","reasoning":{"summary":"auto"}}"#,
+        );
+        check(body, &["z", "reasoning.effort", "no.such"], &[], r#"{"model":"m","reasoning":{"summary":"auto"}}"#);
+        check(body, &["reasoning.effort", "reasoning.summary"], &[], r#"{"model":"m","z":1.50}"#);
+    }
+}
