@@ -17,10 +17,11 @@ pub const SUMMARY_PREFIX: &str = "Summary of the conversation so far:\n";
 /// A conversation in the form that every provider takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conversation {
-    /// The system messages of the history, in order.
+    /// The system messages that the history begins with, in order.
     pub system: Vec<String>,
     /// Begins with the user, alternates between user and assistant (an assistant's calls are followed by one result
-    /// each, in call order), has no system messages and no empty ones.
+    /// each, in call order), has no empty ones. A system message that came later stands where it came, never between a
+    /// call and its result: what a provider was sent stays the beginning of what it is sent next.
     pub messages: Vec<Message>,
 }
 
@@ -56,7 +57,8 @@ fn build(history: &[Message]) -> (Conversation, Builder) {
     let mut builder = Builder::default();
     for message in history {
         match message {
-            Message::System { content } => conversation.system.push(content.clone()),
+            Message::System { content } if builder.messages.is_empty() => conversation.system.push(content.clone()),
+            Message::System { content } => builder.system(content),
             Message::User { content } => builder.user(content),
             Message::Assistant { content } => builder.assistant(content),
             Message::Tool { call_id, content, is_error } => builder.result(call_id, content, *is_error),
@@ -82,6 +84,13 @@ impl Builder {
         match self.messages.last_mut() {
             Some(Message::User { content: last }) => append(last, content.clone().into_blocks()),
             _ => self.messages.push(Message::User { content: content.clone() }),
+        }
+    }
+
+    fn system(&mut self, content: &str) {
+        self.close_calls();
+        if !content.is_empty() {
+            self.messages.push(Message::System { content: content.to_owned() });
         }
     }
 

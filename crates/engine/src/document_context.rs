@@ -1,96 +1,157 @@
 //! The documents that a conversation speaks of, as the model is given them.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use everturn_core::{Block, Content, DocumentId, Message};
+use everturn_core::{Block, Content, DocumentId, Message, context};
+use everturn_models::{DocumentContent, Documents as Contents};
 use everturn_store::{RecordKind, StoreError};
 
 use crate::{documents::Document, turn::Turn};
 
-/// What was looked up, by document.
-pub(crate) type Documents = HashMap<DocumentId, Vec<Block>>;
-
 /// The largest image that a model is given, in bytes. Providers take about so much.
 const MAX_IMAGE: usize = 5 * 1024 * 1024;
+/// The largest PDF file that a model is given as it is, in bytes; larger ones are given as their text.
+const MAX_PDF: usize = 8 * 1024 * 1024;
 /// How long to wait before asking a store again that does not answer.
 const STORE_WAIT: Duration = Duration::from_secs(1);
+/// About how many bytes of text make a token.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// What was looked up, by document.
+#[derive(Debug, Default)]
+pub(crate) struct Documents {
+    /// Images, which stand in the messages themselves.
+    images: HashMap<DocumentId, Vec<Block>>,
+    /// All others, which the provider's wire gives whole or as their text.
+    contents: Contents,
+    /// How many bytes of text may still be given.
+    room: Option<u64>,
+}
+
+impl Documents {
+    /// The documents beside the messages.
+    pub(crate) fn contents(&self) -> Contents {
+        Arc::clone(&self.contents)
+    }
+
+    fn contains(&self, id: &DocumentId) -> bool {
+        self.images.contains_key(id) || self.contents.contains_key(id)
+    }
+
+    /// A guess at the tokens of the documents that these messages name.
+    pub(crate) fn estimate(&self, messages: &[Message]) -> u64 {
+        let named = messages.iter().flat_map(mentioned).filter_map(|(id, _)| self.contents.get(id));
+        // Providers read a PDF file as its text and a picture of each page.
+        named.map(|content| context::estimate_text(&content.text) * if content.base64.is_some() { 3 } else { 1 }).sum()
+    }
+}
 
 impl Turn {
     /// Looks up the documents that history speaks of and that were not looked up before.
     pub(crate) async fn load_documents(&mut self) {
         let history = self.full_history();
-        let mentions: Vec<_> = history.iter().flat_map(mentioned).collect();
-        let max = self.document_share(mentions.len());
-        for (id, name) in mentions {
-            if !self.documents.contains_key(id) {
-                let blocks = self.look_up(id, name, max).await;
-                self.documents.insert(id.clone(), blocks);
+        for (id, name) in history.iter().flat_map(mentioned) {
+            if self.documents.contains(id) {
+                continue;
+            }
+            let max = self.document_room();
+            match self.look_up(id, name, max).await {
+                Loaded::Image(blocks) => drop(self.documents.images.insert(id.clone(), blocks)),
+                Loaded::Content(content) => {
+                    let used = content.text.len() as u64;
+                    self.documents.room = self.documents.room.map(|room| room.saturating_sub(used));
+                    Arc::make_mut(&mut self.documents.contents).insert(id.clone(), content);
+                }
             }
         }
     }
 
-    /// How much of each document the model is given: as much as is configured, and all of them together no more than
-    /// half of its context.
-    fn document_share(&self, mentions: usize) -> usize {
-        const BYTES_PER_TOKEN: u64 = 4;
+    /// How much text of the next document the model is given: as much as is configured, and all of them together no more
+    /// than half of its context. What an earlier document is given does not depend on later ones, so that a conversation
+    /// keeps its beginning.
+    fn document_room(&mut self) -> usize {
         let configured = self.shared.settings.document_context_bytes;
         let half = self.context_window().map(|window| window / 2 * BYTES_PER_TOKEN);
-        let share = half.map_or(u64::MAX, |half| half / mentions.max(1) as u64);
+        let room = self.documents.room.or(half);
+        self.documents.room = room;
+        let share = room.map_or(u64::MAX, |room| room / 2);
         configured.min(usize::try_from(share).unwrap_or(usize::MAX))
     }
 
     /// Waits as long as the store is in trouble: the turn must not be lost because of it.
-    async fn look_up(&self, id: &DocumentId, name: &str, max: usize) -> Vec<Block> {
+    async fn look_up(&self, id: &DocumentId, name: &str, max: usize) -> Loaded {
         loop {
             match self.load_document(id, name, max).await {
-                Ok(blocks) => return blocks,
+                Ok(loaded) => return loaded,
                 Err(error) if error.is_retryable() => {
                     tracing::warn!(turn = %self.log.turn(), document = %id, %error, "cannot read a document yet");
                     tokio::time::sleep(STORE_WAIT).await;
                 }
                 Err(error) => {
                     tracing::error!(turn = %self.log.turn(), document = %id, %error, "cannot read a document");
-                    return text(format!("[The document {name:?} cannot be read.]"));
+                    return Loaded::note(name, format!("[The document {name:?} cannot be read.]"));
                 }
             }
         }
     }
 
-    async fn load_document(&self, id: &DocumentId, name: &str, max: usize) -> Result<Vec<Block>, StoreError> {
+    async fn load_document(&self, id: &DocumentId, name: &str, max: usize) -> Result<Loaded, StoreError> {
         let row = self.shared.store.record(&self.tenant, RecordKind::Document, id.as_str()).await?;
         let Some(document) = row.and_then(Document::of) else {
-            return Ok(text(format!("[The document {name:?} was deleted.]")));
+            return Ok(Loaded::note(name, format!("[The document {name:?} was deleted.]")));
         };
         let Document { name, media_type, bytes, cut, .. } = &document;
-        if let Some(content) = document.text(&*self.shared.store, &self.tenant).await? {
-            return Ok(text(everturn_documents::for_model(name, media_type, &content, *cut, max)));
+        let (store, tenant) = (&*self.shared.store, &self.tenant);
+        if let Some(text) = document.text(store, tenant).await? {
+            let is_pdf = media_type == "application/pdf" && *bytes <= MAX_PDF;
+            let base64 = match is_pdf && self.agent.models.iter().any(|model| model.reads_pdf()) {
+                true => document.content(store, tenant).await?.map(|content| Arc::from(STANDARD.encode(content))),
+                false => None,
+            };
+            let text = everturn_documents::for_model(name, media_type, &text, *cut, max);
+            let (name, media_type) = (name.clone(), media_type.clone());
+            return Ok(Loaded::Content(DocumentContent { name, media_type, text, base64 }));
         }
         if *bytes > MAX_IMAGE {
-            let told =
+            let note =
                 format!("[The image {name:?} has {bytes} bytes, too many to be shown; the limit is {MAX_IMAGE}.]");
-            return Ok(text(told));
+            return Ok(Loaded::note(name, note));
         }
-        let content = document.content(&*self.shared.store, &self.tenant).await?.unwrap_or_default();
+        let content = document.content(store, tenant).await?.unwrap_or_default();
         let url = format!("data:{media_type};base64,{}", STANDARD.encode(content));
-        Ok(vec![Block::Text(format!("[The image {name:?}:]")), Block::Image { url }])
+        Ok(Loaded::Image(vec![Block::Text(format!("[The image {name:?}:]")), Block::Image { url }]))
     }
 
-    /// Messages with their documents in place.
+    /// Messages with their images in place.
     pub(crate) fn with_documents(&self, mut messages: Vec<Message>) -> Vec<Message> {
-        if self.documents.is_empty() {
+        let images = &self.documents.images;
+        if images.is_empty() {
             return messages;
         }
         for message in &mut messages {
             if let Message::User { content: Content::Blocks(blocks) } = message {
                 let placed = std::mem::take(blocks).into_iter().flat_map(|block| match &block {
-                    Block::Document { id, .. } => self.documents.get(id).cloned().unwrap_or_else(|| vec![block]),
+                    Block::Document { id, .. } => images.get(id).cloned().unwrap_or_else(|| vec![block]),
                     _ => vec![block],
                 });
                 *blocks = placed.collect();
             }
         }
         messages
+    }
+}
+
+/// What a model is given of one document.
+enum Loaded {
+    Image(Vec<Block>),
+    Content(DocumentContent),
+}
+
+impl Loaded {
+    /// A sentence instead of the document.
+    fn note(name: &str, text: String) -> Self {
+        Self::Content(DocumentContent { name: name.to_owned(), media_type: String::new(), text, base64: None })
     }
 }
 
@@ -103,8 +164,4 @@ fn mentioned(message: &Message) -> impl Iterator<Item = (&DocumentId, &str)> {
         Block::Document { id, name } => Some((id, name.as_str())),
         Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } => None,
     })
-}
-
-fn text(text: String) -> Vec<Block> {
-    vec![Block::Text(text)]
 }

@@ -1,12 +1,14 @@
 //! What the model is given of history, kept within its context window.
 
-use everturn_core::{Compaction, Event, FailureCode, Message, Outcome, Usage, context};
+use everturn_core::{Compaction, Event, Message, Outcome, Usage, context};
 
 use crate::{
     summary::Span,
     turn::{Stopped, Turn},
 };
 
+/// The window of a model of which nobody knows it, in tokens. An overflow corrects it.
+const GUESSED_WINDOW: u64 = 128_000;
 /// How often one step may compact before it gives up.
 const MAX_ROUNDS: usize = 3;
 
@@ -25,10 +27,9 @@ impl Turn {
     pub(crate) fn context(&self) -> (String, Vec<Message>) {
         let conversation = context::normalise(&context::compact(&self.full_history(), self.compaction()));
         let mut system = self.agent.instructions(&self.config);
-        // Without the reason: it quotes the server, and the model obeys what stands here.
-        let troubles = self.agent.troubles(&self.shared.tools).into_iter();
-        let troubles = troubles.map(|(server, _)| format!("The tools of {server} cannot be used at the moment."));
-        for message in conversation.system.into_iter().chain(troubles) {
+        // Nothing that changes while the conversation goes on stands here, such as which tool servers are down: providers
+        // cache what they are sent from its beginning, and some refuse their own reasoning after another beginning.
+        for message in conversation.system {
             if !system.is_empty() {
                 system.push_str("\n\n");
             }
@@ -37,16 +38,17 @@ impl Turn {
         (system, self.with_documents(conversation.messages))
     }
 
-    /// How many tokens the model's context holds, if anybody knows.
+    /// How many tokens the model's context holds, as far as anybody knows.
     pub(crate) fn context_window(&self) -> Option<u64> {
-        self.agent.context_window.or_else(|| self.agent.models[self.model].context_window())
+        self.agent.context_window.or_else(|| self.current_model().context_window())
     }
 
     /// A guess at the tokens of the next call's input.
     pub(crate) fn estimated_context(&self) -> u64 {
         let (system, messages) = self.context();
         let tools = self.agent.tool_specs(&self.config, &self.shared.tools);
-        context::estimate_text(&system) + context::estimate(&messages) + context::estimate_tools(&tools)
+        let documents = self.documents.estimate(&messages);
+        context::estimate_text(&system) + context::estimate(&messages) + context::estimate_tools(&tools) + documents
     }
 
     /// Makes the context fit the model's window, by compaction if need be. `overflowed` is our estimate of a context
@@ -54,13 +56,13 @@ impl Turn {
     /// has ended then.
     pub(crate) async fn fit_context(&mut self, overflowed: Option<u64>) -> Result<bool, Stopped> {
         let window = self.context_window();
-        let reserve = |window: u64| self.agent.model_options.max_output_tokens.unwrap_or(window / 4).min(window / 2);
-        let budget = match (overflowed, window) {
-            (None, None) => return Ok(true),
-            (None, Some(window)) => window - reserve(window),
-            (Some(used), None) => used * 3 / 4,
-            (Some(used), Some(window)) => (used * 3 / 4).min(window - reserve(window)),
-        };
+        let caps = [self.agent.model_options.max_output_tokens, self.current_model().max_output()];
+        let answer = caps.into_iter().flatten().min();
+        // Models that could fill their whole window do not: only a quarter is kept free for them.
+        let reserve = |window: u64| answer.filter(|answer| *answer <= window / 2).unwrap_or(window / 4);
+        let window = window.unwrap_or(GUESSED_WINDOW);
+        let fitting = window - reserve(window);
+        let budget = overflowed.map_or(fitting, |used| (used * 3 / 4).min(fitting));
         for round in 0..MAX_ROUNDS {
             if self.estimated_context() <= budget {
                 return Ok(true);
@@ -68,7 +70,8 @@ impl Turn {
             let keep = budget / (2 << round);
             let covered = self.compaction().map_or(0, |compaction| compaction.covers);
             let Some(cut) = context::cut(&self.full_history(), covered, keep) else { break };
-            let summarised = Box::pin(self.summarise(Span { covered, cut, budget })).await;
+            let span = Span { covered, cut, budget };
+            let summarised = Box::pin(self.summarise(span)).await;
             if summarised.is_err()
                 && let Some(spent) = self.spend_summary()
             {
@@ -86,11 +89,11 @@ impl Turn {
                     // Another model, another window.
                     return Box::pin(self.fit_context(overflowed)).await;
                 }
+                // A conversation that cannot be summarised goes on without its oldest part.
                 Err(error) => {
-                    let message = format!("history must be summarised to go on, but that failed: {error}");
-                    let retryable = error.is_retryable();
-                    self.fail(FailureCode::LlmProviderError, message, retryable, Usage::default()).await?;
-                    return Ok(false);
+                    tracing::warn!(turn = %self.log.turn(), %error, "history was not summarised; its oldest part is left out");
+                    let (summary, usage) = (self.summary_without_model(span), Usage::default());
+                    self.record(Event::HistoryCompacted(Compaction { summary, covers: cut, usage }))?;
                 }
             }
         }

@@ -55,6 +55,7 @@ mod tool_run;
 mod turn;
 mod turn_log;
 mod waker;
+mod watchdog;
 
 pub use account::{Account, Accounts, QuotaExceeded, Unbounded, Whose};
 pub use agent::{Agent, Agents, Capabilities};

@@ -66,6 +66,7 @@ impl Engine {
             permissions: Permissions::default(),
             lists: None,
             told: Told::default(),
+            notices_told: Vec::new(),
         };
         self.0.tasks.spawn(async move {
             let left = turn.run(live).await;

@@ -41,8 +41,11 @@ pub struct Settings {
     pub queued_turns: usize,
     /// How long a submission waits for a free slot.
     pub queue_timeout: Duration,
-    /// How long a provider may be silent within a call.
-    pub step_idle_timeout: Duration,
+    /// How long a provider may take to begin its answer. Servers that load a model first have as long as a silence may be.
+    pub first_byte_timeout: Duration,
+    /// How long a provider may be silent within a call, without so much as a ping. `None`: five minutes for models that
+    /// think, one for others.
+    pub step_idle_timeout: Option<Duration>,
     /// How often a failed model call is made again, before the next model is tried.
     pub retries: u32,
     /// Wait before the first retry; doubles with each.
@@ -77,7 +80,8 @@ impl Default for Settings {
             concurrent_turns: 10_000,
             queued_turns: 1_000,
             queue_timeout: Duration::from_secs(10),
-            step_idle_timeout: Duration::from_secs(60),
+            first_byte_timeout: Duration::from_secs(60),
+            step_idle_timeout: None,
             retries: 4,
             retry_base: Duration::from_millis(500),
             retry_max: Duration::from_secs(30),

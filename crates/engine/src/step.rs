@@ -1,20 +1,13 @@
 //! One model call of a turn, with its retries and fallbacks.
 
-use std::{
-    future::poll_fn,
-    pin::{Pin, pin},
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use everturn_core::{
-    CallId, CallRoute, Content, Event, FailureCode, Finish, Json, Message, StepFinished, Timestamp, ToolUse, Usage,
-    Wait,
+    CallId, CallRoute, Content, Event, FailureCode, Finish, Json, Message, SessionId, StepFinished, Timestamp, ToolUse,
+    Usage, Wait,
 };
-use everturn_models::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
-use futures_util::StreamExt as _;
-use tokio::time::{Instant, Sleep};
+use everturn_models::{ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
+use sha2::{Digest as _, Sha256};
 
 use crate::{
     draft::Drafts,
@@ -22,12 +15,18 @@ use crate::{
     told::CountInput,
     turn::{Stopped, Turn},
     turn_log::Pushed,
+    watchdog::Watchdog,
 };
 
 /// How many calls one answer may make.
 const MAX_CALLS: usize = 64;
 /// How long one answer may be, reasoning and calls included.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+/// How many different notices of model calls one turn keeps.
+const MAX_NOTICES: usize = 32;
+/// The logger of these notices, by which views know them.
+const MODEL_LOGGER: &str = "model";
 
 /// How long model calls wait for tool servers, counted from the start of the server.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -44,6 +43,7 @@ impl Turn {
     /// Makes the next model call.
     pub(crate) async fn step(&mut self) -> Result<(), Stopped> {
         self.await_tools().await;
+        self.current_model().prepare().await;
         self.load_documents().await;
         self.load_permissions().await;
         self.tell_list_changes()?;
@@ -131,7 +131,9 @@ impl Turn {
             return self.fit_context(Some(used)).await;
         }
         let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempts));
-        if error.is_retryable() && attempts < settings.retries && wait <= settings.retry_max {
+        // A model that was silent for minutes may have thought, and charged for it, all the while.
+        let retries = if error.kind == ModelErrorKind::Timeout { settings.retries.min(1) } else { settings.retries };
+        if error.is_retryable() && attempts < retries && wait <= settings.retry_max {
             self.void_attempt(error.message, attempts + 1, usage)?;
             tokio::time::sleep(wait).await;
             return Ok(true);
@@ -167,12 +169,11 @@ impl Turn {
     async fn attempt(&mut self) -> Result<Attempt, Stopped> {
         self.forget_told();
         let request = self.request();
-        let mut watchdog = Watchdog::new(self.shared.settings.step_idle_timeout);
-        let call = self.current_model().stream(request);
-        let mut stream = match watchdog.guard(call).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) | Err(error) => return Ok(Attempt::Failed(error)),
-        };
+        let (mut watchdog, mut stream) =
+            match Watchdog::call(&self.shared.settings, self.current_model(), request).await {
+                Ok(call) => call,
+                Err(error) => return Ok(Attempt::Failed(error)),
+            };
         let mut signature = None;
         // Reasoning that comes after text. Readers are shown reasoning first, so it waits for the whole answer.
         let mut afterthought = String::new();
@@ -192,7 +193,11 @@ impl Turn {
                 self.keep_told()?;
             }
             let pushed = match event {
-                ModelEvent::Alive | ModelEvent::Notice(_) => continue,
+                ModelEvent::Alive => continue,
+                ModelEvent::Notice(notice) => {
+                    self.notice(notice)?;
+                    continue;
+                }
                 ModelEvent::Text(text) => self.record(Event::TextDelta(text))?,
                 ModelEvent::Thinking(text) if self.has_spoken() => {
                     afterthought.push_str(&text);
@@ -233,7 +238,7 @@ impl Turn {
             if pushed.full {
                 self.log.durable(pushed.seq).await?;
                 // It was the store that kept us waiting.
-                watchdog.heard = Instant::now();
+                watchdog.pardon();
             }
         }
     }
@@ -244,10 +249,24 @@ impl Turn {
             system,
             messages: messages.into(),
             tools: self.agent.tool_specs(&self.config, &self.shared.tools).into(),
+            documents: self.documents.contents(),
             options: self.state.options.clone().over(&self.agent.model_options),
+            cache_key: Some(cache_key(&self.session)),
             body: self.agent.body.clone(),
-            ..ModelRequest::default()
         }
+    }
+
+    /// Tells readers that the provider does not do what was asked for: once in a turn, however many calls it makes.
+    fn notice(&mut self, notice: String) -> Result<(), Stopped> {
+        if self.notices_told.len() >= MAX_NOTICES || self.notices_told.contains(&notice) {
+            return Ok(());
+        }
+        tracing::info!(turn = %self.log.turn(), model = self.current_model().name(), notice, "a model call was changed");
+        let params = serde_json::json!({ "level": "warning", "logger": MODEL_LOGGER, "data": notice });
+        let params = Json::of(&params).unwrap_or_else(|_| Json::empty_object());
+        self.notices_told.push(notice);
+        self.record(Event::Notified { call_id: None, method: "notifications/message".to_owned(), params })?;
+        Ok(())
     }
 
     fn call(&mut self, id: CallId, name: String, input: Json, route: CallRoute) -> Result<Pushed, Stopped> {
@@ -321,6 +340,12 @@ fn size(event: &ModelEvent) -> usize {
     }
 }
 
+/// Ties the calls of a session to one cache at the provider, without naming the session.
+fn cache_key(session: &SessionId) -> String {
+    let digest: [u8; 32] = Sha256::digest(session.as_str()).into();
+    digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// So long after a time.
 fn after(time: Timestamp, wait: Duration) -> Timestamp {
     Timestamp(time.millis().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)))
@@ -330,50 +355,4 @@ fn after(time: Timestamp, wait: Duration) -> Timestamp {
 pub(crate) fn backoff(base: Duration, attempts: u32) -> Duration {
     let doubled = base.saturating_mul(2_u32.saturating_pow(attempts.min(16)));
     doubled.mul_f64(rand::random_range(0.5..1.0))
-}
-
-/// Ends a model call that yields nothing for too long. What counts is events, not bytes: a provider that only keeps
-/// the connection open is silent.
-struct Watchdog {
-    limit: Duration,
-    heard: Instant,
-    sleep: Pin<Box<Sleep>>,
-}
-
-impl Watchdog {
-    fn new(limit: Duration) -> Self {
-        let heard = Instant::now();
-        Self { limit, heard, sleep: Box::pin(tokio::time::sleep_until(heard + limit)) }
-    }
-
-    async fn next(&mut self, stream: &mut EventStream) -> Result<ModelEvent, ModelError> {
-        match self.guard(stream.next()).await? {
-            Some(event) => event,
-            None => {
-                let message = "the model's answer ended before it was complete";
-                Err(ModelError::new(ModelErrorKind::Unavailable, message))
-            }
-        }
-    }
-
-    /// Waits for a sign of life. The timer is moved only when it fires, so that a fast stream never touches it.
-    async fn guard<T>(&mut self, call: impl Future<Output = T>) -> Result<T, ModelError> {
-        let mut call = pin!(call);
-        poll_fn(|cx| {
-            if let Poll::Ready(value) = call.as_mut().poll(cx) {
-                self.heard = Instant::now();
-                return Poll::Ready(Ok(value));
-            }
-            while self.sleep.as_mut().poll(cx).is_ready() {
-                let deadline = self.heard + self.limit;
-                if Instant::now() >= deadline {
-                    let message = format!("the model was silent for {:?}, which is the limit", self.limit);
-                    return Poll::Ready(Err(ModelError::new(ModelErrorKind::Timeout, message)));
-                }
-                self.sleep.as_mut().reset(deadline);
-            }
-            Poll::Pending
-        })
-        .await
-    }
 }

@@ -2,15 +2,17 @@
 
 use std::fmt::Write as _;
 
-use everturn_core::{Content, Message, ModelOptions, context};
+use everturn_core::{Content, Effort, Message, ModelOptions, context};
 use everturn_models::{ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
-use futures_util::StreamExt as _;
 
-use crate::{step::backoff, told::CountInput, turn::Turn};
+use crate::{step::backoff, told::CountInput, turn::Turn, watchdog::Watchdog};
 
 /// What the model is asked for. The demo model knows the first words.
 const SUMMARISE: &str = "Summarise the conversation so far for the assistant who will go on with it. Keep names, \
     numbers, decisions, open questions and the results of tools; leave out pleasantries. Answer with the summary alone";
+
+/// The shortest transcript that is summarised, in bytes. Where not even that fits, nothing is.
+const SHORTEST: u64 = 2048;
 
 /// The part of full history that a summary is to stand for, and what there is room for.
 #[derive(Clone, Copy, Debug)]
@@ -23,27 +25,35 @@ pub(crate) struct Span {
     pub(crate) budget: u64,
 }
 
-impl Span {
-    /// Tokens of the summary.
-    fn room(self) -> u64 {
-        (self.budget / 4).max(1)
-    }
-}
-
 impl Turn {
-    /// Has the model summarise a part of history, again while it fails for the moment. What all attempts used is kept
-    /// aside, see [`Turn::take_summary`].
+    /// Tokens of a summary: a quarter of the context, and no more than the model and the agent write in one answer.
+    fn summary_room(&self, span: Span) -> u64 {
+        /// More than anybody reads.
+        const MOST: u64 = 16_384;
+        let caps = [self.agent.model_options.max_output_tokens, self.current_model().max_output(), Some(MOST)];
+        let most = caps.into_iter().flatten().min().unwrap_or(MOST);
+        (span.budget / 4).min(most).max(1)
+    }
+
+    /// Has the model summarise a part of history, again while it fails for the moment, and from a shorter part while the
+    /// request itself does not fit. What all attempts used is kept aside, see [`Turn::take_summary`].
     pub(crate) async fn summarise(&mut self, span: Span) -> Result<String, ModelError> {
-        let mut attempt = 0;
+        let (mut attempt, mut bytes) = (0, span.budget.saturating_mul(3));
         loop {
-            let error = match Box::pin(self.attempt_summary(span)).await {
+            let error = match Box::pin(self.attempt_summary(span, bytes)).await {
                 Ok(summary) => return Ok(summary),
                 Err(error) => error,
             };
             self.end_summary(None, CountInput::IfAnswered);
             let settings = &self.shared.settings;
+            if error.kind == ModelErrorKind::ContextOverflow && bytes > SHORTEST {
+                bytes /= 2;
+                continue;
+            }
             let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempt));
-            if !error.is_retryable() || attempt >= settings.retries || wait > settings.retry_max {
+            let retries =
+                if error.kind == ModelErrorKind::Timeout { settings.retries.min(1) } else { settings.retries };
+            if !error.is_retryable() || attempt >= retries || wait > settings.retry_max {
                 return Err(error);
             }
             attempt += 1;
@@ -51,21 +61,24 @@ impl Turn {
         }
     }
 
-    async fn attempt_summary(&mut self, span: Span) -> Result<String, ModelError> {
-        let messages = vec![Message::user(self.summary_request(span))];
+    async fn attempt_summary(&mut self, span: Span, bytes: u64) -> Result<String, ModelError> {
+        let room = self.summary_room(span);
+        let messages = vec![Message::user(self.summary_request(span, bytes))];
         self.begin_summary(context::estimate(&messages));
-        let options = ModelOptions { max_output_tokens: Some(span.room()), ..ModelOptions::default() };
+        let options = ModelOptions {
+            // Some models think whatever they are asked, and count it as a part of the answer.
+            max_output_tokens: Some(room.saturating_mul(2)),
+            effort: Some(Effort::Low),
+            ..ModelOptions::default()
+        };
         let request = ModelRequest { messages: messages.into(), options, ..ModelRequest::default() };
-        let idle = self.shared.settings.step_idle_timeout;
-        let silent = |_| ModelError::new(ModelErrorKind::Timeout, format!("the model was silent for {idle:?}"));
-        let call = self.agent.models[self.model].stream(request);
-        let mut stream = tokio::time::timeout(idle, call).await.map_err(silent)??;
-        while let Some(event) = tokio::time::timeout(idle, stream.next()).await.map_err(silent)? {
-            match event? {
+        let (mut watchdog, mut stream) = Watchdog::call(&self.shared.settings, self.current_model(), request).await?;
+        loop {
+            match watchdog.next(&mut stream).await? {
                 ModelEvent::Text(text) => self.hear_summary(&text),
                 ModelEvent::Used(usage) => self.hear_of_summary(usage),
                 ModelEvent::Finished { finish, usage } => {
-                    return usable(self.end_summary(usage, CountInput::Always), finish, span);
+                    return usable(self.end_summary(usage, CountInput::Always), finish, room);
                 }
                 ModelEvent::Alive
                 | ModelEvent::Notice(_)
@@ -77,34 +90,44 @@ impl Turn {
                 | ModelEvent::BadToolCall { .. } => {}
             }
         }
-        Err(ModelError::new(ModelErrorKind::Unavailable, "the model's summary ended before it was complete"))
     }
 
-    fn summary_request(&self, span: Span) -> String {
+    fn summary_request(&self, span: Span, bytes: u64) -> String {
         let mut transcript = String::new();
-        if let Some(earlier) = self.compaction() {
-            transcript.push_str(&format!("Earlier summary: {}\n", earlier.summary));
-        }
         self.full_history()[span.covered..span.cut].iter().for_each(|message| transcribe(&mut transcript, message));
         // The transcript itself must fit; its beginning is the most dispensable part.
-        let room = usize::try_from(span.budget.saturating_mul(3)).unwrap_or(usize::MAX);
+        let room = usize::try_from(bytes).unwrap_or(usize::MAX);
         if transcript.len() > room {
             let from = transcript.ceil_char_boundary(transcript.len() - room);
             transcript.replace_range(..from, "[the beginning is left out]\n");
         }
-        format!("{SUMMARISE}, in at most {} words.\n\n{transcript}", (span.room() / 2).max(1))
+        // What was summarised before must not be lost by what is left out now.
+        if let Some(earlier) = self.compaction() {
+            transcript.insert_str(0, &format!("Earlier summary: {}\n", earlier.summary));
+        }
+        format!("{SUMMARISE}, in at most {} words.\n\n{transcript}", (self.summary_room(span) / 2).max(1))
+    }
+
+    /// Stands for a part of history that could not be summarised: what was summarised before, and how much is missing.
+    pub(crate) fn summary_without_model(&self, span: Span) -> String {
+        let left_out = span.cut - span.covered;
+        let note = format!("[{left_out} messages after that were left out: they could not be summarised.]");
+        match self.compaction() {
+            Some(earlier) => format!("{}\n{note}", earlier.summary),
+            None => note.replace(" after that", ""),
+        }
     }
 }
 
 /// The summary, if it can stand for what it summarises: all older context would be lost with a bad one.
-fn usable(summary: String, finish: ModelFinish, span: Span) -> Result<String, ModelError> {
+fn usable(summary: String, finish: ModelFinish, room: u64) -> Result<String, ModelError> {
     let bad = match finish {
         ModelFinish::Refusal => {
             return Err(ModelError::new(ModelErrorKind::Rejected, "the model declined to summarise the conversation"));
         }
         ModelFinish::MaxTokens => "was cut off",
         ModelFinish::Stop if summary.trim().is_empty() => "is empty",
-        ModelFinish::Stop if context::estimate_text(&summary) > span.room() * 2 => "is too long",
+        ModelFinish::Stop if context::estimate_text(&summary) > room * 2 => "is too long",
         ModelFinish::Stop => return Ok(summary),
     };
     Err(ModelError::new(ModelErrorKind::Unavailable, format!("the model's summary {bad}")))

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{KeyId, Message, ModelOptions, Role, SessionId, TenantId, Usage, context};
+use everturn_core::{Effort, KeyId, Message, ModelOptions, Role, SessionId, TenantId, Thinking, Usage, context};
 use everturn_models::{ModelEvent, ModelRequest};
 use everturn_store::{StoreError, Write};
 use futures_util::StreamExt as _;
@@ -20,6 +20,8 @@ const QUESTION: &str = "Write a title for this conversation: at most six words, 
 const SHOWN_BYTES: usize = 2000;
 /// Longest title, in characters.
 pub(crate) const MAX_TITLE: usize = 80;
+/// Cap on the answer, in tokens: a title, and room for thinking before it.
+const MAX_OUTPUT: u64 = 2048;
 /// How long a model may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -108,7 +110,13 @@ impl Engine {
         let request = ModelRequest {
             system: QUESTION.to_owned(),
             messages: exchange.into(),
-            options: ModelOptions { max_output_tokens: Some(200), ..ModelOptions::default() },
+            options: ModelOptions {
+                // Some models think whatever they are asked, and count it as a part of the answer.
+                max_output_tokens: Some(MAX_OUTPUT),
+                thinking: Some(Thinking::Off),
+                effort: Some(Effort::Minimal),
+                ..ModelOptions::default()
+            },
             ..ModelRequest::default()
         };
         let model = agent.models.first()?;

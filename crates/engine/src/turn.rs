@@ -81,6 +81,8 @@ pub(crate) struct Turn {
     pub(crate) lists: Option<BTreeMap<String, u64>>,
     /// What providers have told of calls under way.
     pub(crate) told: Told,
+    /// The notices of model calls that this turn's readers were given.
+    pub(crate) notices_told: Vec<String>,
 }
 
 impl Turn {

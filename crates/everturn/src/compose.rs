@@ -162,7 +162,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         concurrent_turns: limits.concurrent_turns,
         queued_turns: limits.queued_turns,
         queue_timeout: limits.queue_timeout,
-        step_idle_timeout: limits.step_idle_timeout,
+        step_idle_timeout: Some(limits.step_idle_timeout),
         retries: limits.retries,
         retry_max: limits.retry_max,
         ring_bytes: limits.ring_bytes,

@@ -11,7 +11,8 @@ pub struct ModelRequest {
     /// Standing instructions: the agent's, then the system messages that the conversation begins with.
     pub system: String,
     /// The conversation, valid for every provider: it begins with a user's message, roles alternate, every tool call
-    /// is answered by exactly one tool message right after the assistant's message. No system messages.
+    /// is answered by exactly one tool message right after the assistant's message. System messages that came later
+    /// stand where they came.
     pub messages: Arc<[Message]>,
     /// The tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
@@ -176,7 +177,12 @@ pub trait Model: Send + Sync + fmt::Debug + 'static {
         false
     }
 
-    /// How long the first sign of life may take, where that is more than usual: a server that must load the model first.
+    /// Whether its provider reads PDF files as they are.
+    fn reads_pdf(&self) -> bool {
+        false
+    }
+
+    /// Whether the first sign of life may take longer than usual: a server that must load the model first.
     fn slow_start(&self) -> bool {
         false
     }

@@ -62,3 +62,18 @@ fn system_messages_outlive_compaction() {
     assert_eq!(conversation.system, ["be brief", "Summary of the conversation so far:\na was said"]);
     assert_eq!(conversation.messages, [Message::user("b")]);
 }
+
+#[test]
+fn a_later_system_message_stays_where_it_came() {
+    let later = Message::System { content: "now in French".into() };
+    let history = [
+        Message::System { content: "be brief".into() },
+        Message::user("a"),
+        Message::assistant("b"),
+        later.clone(),
+        Message::user("c"),
+    ];
+    let conversation = normalise(&history);
+    assert_eq!(conversation.system, ["be brief"]);
+    assert_eq!(conversation.messages, [Message::user("a"), Message::assistant("b"), later, Message::user("c")]);
+}

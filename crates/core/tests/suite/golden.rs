@@ -68,6 +68,7 @@ fn steps() {
                 request: Some("r1".into()),
                 used_before: Usage::of(7, 8),
                 by: Some("key_1".parse().unwrap()),
+                options: ModelOptions::default(),
             }),
             Event::StepStarted { step: 1, model: "p/m".into() },
             Event::ToolCalled { call: used, route: CallRoute::Refused { reason: "no".into() } },

@@ -14,7 +14,8 @@ pub(super) fn complaint(messages: &[Message]) -> Option<String> {
         rest = after;
         let role = message.role();
         match message {
-            Message::System { .. } => return Some("a system message in between".into()),
+            Message::System { content } if content.is_empty() => return Some("an empty system message".into()),
+            Message::System { .. } => {}
             Message::Tool { call_id, .. } => return Some(format!("a result without its call: {call_id}")),
             Message::User { content } if content.is_empty() => return Some("an empty user message".into()),
             Message::User { .. } => {}
@@ -34,7 +35,10 @@ pub(super) fn complaint(messages: &[Message]) -> Option<String> {
             }
         }
         // Results stand for the user's side: after them the assistant may speak again.
-        if last == Some(role) && !(role == Role::Assistant && spoke_with_calls(messages, rest.len())) {
+        if last == Some(role)
+            && role != Role::System
+            && !(role == Role::Assistant && spoke_with_calls(messages, rest.len()))
+        {
             return Some(format!("{role:?} twice in a row"));
         }
         last = Some(role);

@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use everturn_core::context;
 use futures_util::{Stream, StreamExt, stream::BoxStream};
 use http::header::CONTENT_TYPE;
 use reqwest::{Client, Response, Url};
@@ -65,18 +66,20 @@ impl Caller {
             let without_proofs = changes.without_proofs;
             let ask = Ask { from, model, settings, known, learned: &learned, request: &request, without_proofs };
             let Written { body, notices, prefix } = self.write(wire, &ask)?;
-            let response = match self.send(wire, model, body).await {
+            let body = Bytes::from(body);
+            let response = match self.send(wire, model, body.clone()).await {
                 Ok(response) => response,
                 Err(Refused { error, report }) => {
-                    if changes.count < MAX_CHANGES
-                        && let Some(change) = adapt::change(&report, &ask)
+                    if error.kind == ModelErrorKind::Rejected
+                        && changes.count < MAX_CHANGES
+                        && let Some(change) = adapt::change(&report, &request, &body, &learned)
                         && changes.apply(change, model, &self.memory)
                     {
                         tracing::debug!(model = from, %error, "asking again without what was refused");
                         continue;
                     }
                     if error.kind == ModelErrorKind::ContextOverflow {
-                        self.learn_window(model, &report);
+                        self.learn_window(model, &report, &request);
                     }
                     return Err(error);
                 }
@@ -106,7 +109,7 @@ impl Caller {
         &self,
         wire: &dyn Wire,
         model: &str,
-        body: Vec<u8>,
+        body: Bytes,
     ) -> Result<BoxStream<'static, reqwest::Result<Bytes>>, Refused> {
         let url = wire.url(&self.base, model);
         let sent = self.client.post(url).header(CONTENT_TYPE, "application/json").body(body).send().await;
@@ -128,11 +131,18 @@ impl Caller {
         Ok(response.bytes_stream().boxed())
     }
 
-    /// Keeps what an overflow says about the model's window.
-    fn learn_window(&self, model: &str, report: &Report) {
-        if let Some(window) = report.window() {
-            self.memory.learn(model, |learned| learned.window = Some(window));
-        }
+    /// Keeps what an overflow says about the model's window: the size that it names, else that it is smaller than what was
+    /// sent, by our own estimate.
+    fn learn_window(&self, model: &str, report: &Report, request: &ModelRequest) {
+        let sent = || {
+            let tokens = context::estimate_text(&request.system)
+                + context::estimate(&request.messages)
+                + context::estimate_tools(&request.tools);
+            (tokens - tokens / 10).max(1)
+        };
+        let window = report.window().unwrap_or_else(sent);
+        self.memory
+            .learn(model, |learned| learned.window = Some(learned.window.map_or(window, |known| known.min(window))));
     }
 
     /// The provider's list of models; `None` if it has none, or none that can be read in time.

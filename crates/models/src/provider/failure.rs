@@ -23,6 +23,80 @@ const MAX_WORDS: usize = 500;
 /// Shorter headers are no secrets, and their text may stand anywhere.
 const MIN_SECRET: usize = 6;
 
+/// How providers call an overflow in fields.
+const OVERFLOW_LABELS: &[&str] =
+    &["context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded", "request_too_large"];
+
+/// How providers speak of an overflow.
+const OVERFLOW: &[&str] = &[
+    "context_length_exceeded",
+    "context length exceeded",
+    "maximum context length",
+    "maximum prompt length",
+    "maximum model length",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "exceeds the maximum number of tokens",
+    "exceeds the available context size",
+    "exceed context limit",
+    "exceeds the context window",
+    "exceeds the model's context",
+    "exceeds model's maximum context",
+    "exceeds the model's maximum context",
+    "exceeds the maximum allowed length",
+    "exceeds the maximum allowed input length",
+    "exceeds the context length",
+    "exceeds the limit of",
+    "input tokens exceed the configured limit",
+    "context window exceeded",
+    "context window exceeds limit",
+    "longer than the model's context length",
+    "longer than the context length",
+    "greater than the context length",
+    "context length of only",
+    "context length is only",
+    "larger than the max context size",
+    "configured context size",
+    "exceeded model token limit",
+    "more than max tokens allowed",
+    "reduce the length of the messages",
+    "`inputs` tokens + `max_new_tokens` must be",
+    "range of input length should be",
+    "cannot truncate prompt with n_keep",
+];
+
+/// What sounds like an overflow and is none: a rate, or a single field.
+const NO_OVERFLOW: &[&str] = &["rate limit", "per minute", "too many requests", "throttling", "string too long"];
+
+/// What stands before the size of the window in the words of an overflow.
+const WINDOW: &[&str] = &[
+    "maximum context length is ",
+    "maximum context length of ",
+    "maximum context length (",
+    "maximum context length: ",
+    "maximum prompt length is ",
+    "maximum model length of ",
+    "tokens allowed (",
+    "allowed length (",
+    "allowed input length of ",
+    "n_ctx: ",
+    "n_ctx (",
+    "context length (",
+    "context length of only ",
+    "context length is only ",
+    "context size (",
+    "context size is ",
+    "configured limit of ",
+    "exceeds the limit of ",
+    "while limit is ",
+    "token limit: ",
+    "must be <= ",
+    "model with ",
+    "should be [1, ",
+    " > ",
+];
+
 /// What a decoder can run into.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -56,6 +130,12 @@ pub(super) struct Report {
     /// A status code inside the report.
     status: Option<u16>,
     retry_after: Option<Duration>,
+    /// The field of the request that it is about.
+    param: Option<String>,
+    /// The window that it names beside its words (llama.cpp).
+    window: Option<u64>,
+    /// Whether a quota of a whole day is used up: asking again within minutes does not help.
+    is_daily: bool,
 }
 
 impl Report {
@@ -82,11 +162,32 @@ impl Report {
         let labels =
             ["code", "type", "status"].iter().filter_map(|field| error.get(field)?.as_str()).map(str::to_owned);
         let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-        let delay = error.get("details").and_then(Value::as_array).and_then(|details| {
-            let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
-            seconds(delay.strip_suffix('s')?)
-        });
-        Self { words: bounded(&words), labels: labels.collect(), status, retry_after: delay }
+        let details = error.get("details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str());
+        let is_daily =
+            details.iter().filter_map(|detail| detail.get("violations")?.as_array()).flatten().any(|violation| {
+                violation.get("quotaId").and_then(Value::as_str).is_some_and(|id| id.contains("PerDay"))
+            });
+        let param = error.get("param").and_then(Value::as_str).filter(|param| !param.is_empty());
+        Self {
+            words: bounded(&words),
+            labels: labels.collect(),
+            status,
+            retry_after: delay.and_then(|delay| seconds(delay.strip_suffix('s')?)),
+            param: param.map(bounded),
+            window: error.get("n_ctx").and_then(Value::as_u64),
+            is_daily,
+        }
+    }
+
+    /// What the provider says.
+    pub(super) fn words(&self) -> &str {
+        &self.words
+    }
+
+    /// The field of the request that it is about, where the provider names one.
+    pub(super) fn param(&self) -> Option<&str> {
+        self.param.as_deref()
     }
 
     fn has_label(&self, labels: &[&str]) -> bool {
@@ -95,31 +196,24 @@ impl Report {
 
     fn is_overflow(&self) -> bool {
         let words = self.words.to_lowercase();
-        self.has_label(&["context_length_exceeded", "exceed_context_size_error"])
-            || [
-                "context_length_exceeded",
-                "maximum context length",
-                "prompt is too long",
-                "input is too long",
-                "exceeds the maximum number of tokens",
-                "exceeds the available context size",
-                "exceed context limit",
-                "exceeds the context window",
-                "exceeds the model's context",
-                "context window exceeded",
-            ]
-            .iter()
-            .any(|phrase| words.contains(phrase))
+        if NO_OVERFLOW.iter().any(|phrase| words.contains(phrase)) {
+            return false;
+        }
+        self.has_label(OVERFLOW_LABELS) || OVERFLOW.iter().any(|phrase| words.contains(phrase))
     }
 
     /// The size of the context window that an overflow names, in tokens.
     pub(super) fn window(&self) -> Option<u64> {
-        None
+        /// What no window is, however it is called.
+        const PLAUSIBLE: std::ops::RangeInclusive<u64> = 256..=50_000_000;
+        let words = self.words.to_lowercase();
+        let named = WINDOW.iter().find_map(|marker| number_after(&words, marker));
+        self.window.or(named).filter(|window| PLAUSIBLE.contains(window))
     }
 
     fn kind(&self, status: Option<u16>) -> ModelErrorKind {
         // A spent budget is reported as 429 too, but waiting does not fill it.
-        if self.has_label(&["insufficient_quota"]) {
+        if self.has_label(&["insufficient_quota"]) || self.is_daily {
             return ModelErrorKind::Rejected;
         }
         match status.or(self.status) {
@@ -280,6 +374,15 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     })
 }
 
+/// The whole number that follows the last place of these words in a text; its digits may be grouped by commas.
+pub(super) fn number_after(text: &str, marker: &str) -> Option<u64> {
+    text.rmatch_indices(marker).find_map(|(at, _)| {
+        let rest = &text[at + marker.len()..];
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != ',').unwrap_or(rest.len());
+        rest[..end].replace(',', "").parse().ok()
+    })
+}
+
 fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.parse().ok()?).ok()
 }
@@ -329,6 +432,68 @@ mod tests {
         ] {
             assert_eq!(kind(status, body), expected, "{status} {body}");
         }
+    }
+
+    #[test]
+    fn an_overflow_names_its_window() {
+        for (words, window) in [
+            (
+                "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+                128_000,
+            ),
+            ("prompt is too long: 213462 tokens > 200000 maximum", 200_000),
+            (
+                "input length and `max_tokens` exceed context limit: 199759 + 8192 > 200000, decrease input length",
+                200_000,
+            ),
+            ("The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).", 1_048_575),
+            ("The input (516368 tokens) is longer than the model's context length (262144 tokens).", 262_144),
+            ("Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens).", 59_862),
+            ("Input length (265330) exceeds model's maximum context length (262144).", 262_144),
+            ("Requested token count exceeds the model's maximum context length of 131072 tokens.", 131_072),
+            ("The decoder prompt (length 40000) is longer than the maximum model length of 32768.", 32_768),
+            ("`inputs` tokens + `max_new_tokens` must be <= 65537. Given: 79993 `inputs` tokens", 65_537),
+            ("is greater than the context length (n_keep: 13055>= n_ctx: 4096). Try to load", 4_096),
+            ("Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)", 7_424),
+            ("the model is loaded with context length of only 7866 tokens, which is not enough.", 7_866),
+            ("Prompt contains 66385 tokens, too large for model with 32768 maximum context length", 32_768),
+            ("This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072),
+            (
+                "Please reduce the length of the messages or completion. Current length is 42328 while limit is 40000",
+                40_000,
+            ),
+            ("Invalid request: Your request exceeded model token limit: 262144 (requested: 300000)", 262_144),
+            ("InternalError.Algo.InvalidParameter: Range of input length should be [1, 983616]", 983_616),
+            ("prompt token count of 200000 exceeds the limit of 128000", 128_000),
+            ("Prompt has 5,958,968 tokens, but the configured context size is 256,000 tokens", 256_000),
+            ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 274000", 272_000),
+            ("request (40000 tokens) exceeds the available context size (8192 tokens), try increasing it", 8_192),
+        ] {
+            let report = Report { words: words.to_owned(), ..Report::default() };
+            assert!(report.is_overflow(), "{words}");
+            assert_eq!(report.window(), Some(window), "{words}");
+        }
+        let silent = Report::from_body(
+            br#"{"error":{"message":"Your input exceeds the context window of this model.","n_ctx":8192}}"#,
+        );
+        assert!(silent.is_overflow());
+        assert_eq!(silent.window(), Some(8_192));
+        let rate = "Request too large for model m on tokens per minute (TPM): Limit 6000, Requested 9000";
+        assert!(!Report { words: rate.to_owned(), ..Report::default() }.is_overflow());
+    }
+
+    #[test]
+    fn a_quota_of_a_day_is_not_waited_for() {
+        let body = |id: &str| {
+            format!(
+                r#"{{"error":{{"code":429,"status":"RESOURCE_EXHAUSTED","message":"quota","details":[{{"violations":[{{"quotaId":"{id}"}}]}},{{"retryDelay":"34s"}}]}}}}"#
+            )
+        };
+        assert_eq!(
+            kind(429, &body("GenerateRequestsPerMinutePerProjectPerModel-FreeTier")),
+            ModelErrorKind::RateLimited
+        );
+        assert_eq!(kind(429, &body("GenerateRequestsPerDayPerProjectPerModel-FreeTier")), ModelErrorKind::Rejected);
     }
 
     #[test]

@@ -9,11 +9,13 @@ use std::{borrow::Cow, collections::HashMap};
 use everturn_core::{Block, Content, Message, ToolUse};
 
 use super::{learned::MediaDigest, wire::Ask};
-use crate::model::{DocumentContent, ModelRequest};
+use crate::model::DocumentContent;
 
 /// One entry of a conversation.
 #[derive(Debug, PartialEq)]
 pub(super) enum Entry<'a> {
+    /// Instructions of the application that came after the beginning.
+    System(&'a str),
     User(Vec<Part<'a>>),
     Assistant {
         /// The provider's own proof of its reasoning, and the reasoning.
@@ -72,15 +74,9 @@ const RESULT_IS_IMAGE: &str = "(The result is an image, which follows.)";
 /// Stands for an image that the provider refused or the model cannot read.
 const IMAGE_REFUSED: &str = "[An image was left out here: the model cannot read it.]";
 
-/// All standing instructions.
-pub(super) fn system(request: &ModelRequest) -> String {
-    let within = request.messages.iter().filter_map(|message| match message {
-        Message::System { content } => Some(content.as_str()),
-        Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
-    });
-    let parts: Vec<&str> =
-        [request.system.as_str()].into_iter().chain(within).filter(|part| !part.is_empty()).collect();
-    parts.join("\n\n")
+/// Instructions within the conversation, for wires that take them only from the user.
+pub(super) fn system_as_text(text: &str) -> String {
+    format!("<system>\n{text}\n</system>")
 }
 
 /// The conversation, without its standing instructions.
@@ -94,7 +90,7 @@ pub(super) fn entries<'a>(ask: &Ask<'a>, result_images: ResultImages) -> Vec<Ent
             push_images(&mut entries, &mut loose_images);
         }
         match message {
-            Message::System { .. } => {}
+            Message::System { content } => entries.push(Entry::System(content)),
             Message::User { content } => push_user(&mut entries, reader.user_parts(content)),
             Message::Assistant { content } => {
                 names.extend(message.tool_uses().map(|call| (call.id.as_str(), call.name.as_str())));
@@ -117,7 +113,9 @@ pub(super) fn entries<'a>(ask: &Ask<'a>, result_images: ResultImages) -> Vec<Ent
                 let result = ToolResult { call_id: call_id.as_str(), name, text, images, is_error: *is_error };
                 match entries.last_mut() {
                     Some(Entry::Results(results)) => results.push(result),
-                    Some(Entry::User(_) | Entry::Assistant { .. }) | None => entries.push(Entry::Results(vec![result])),
+                    Some(Entry::System(_) | Entry::User(_) | Entry::Assistant { .. }) | None => {
+                        entries.push(Entry::Results(vec![result]));
+                    }
                 }
             }
         }
@@ -136,7 +134,7 @@ fn push_images<'a>(entries: &mut Vec<Entry<'a>>, urls: &mut Vec<&'a str>) {
 fn push_user<'a>(entries: &mut Vec<Entry<'a>>, mut parts: Vec<Part<'a>>) {
     match entries.last_mut() {
         Some(Entry::User(before)) => before.append(&mut parts),
-        Some(Entry::Assistant { .. } | Entry::Results(_)) | None => entries.push(Entry::User(parts)),
+        Some(Entry::System(_) | Entry::Assistant { .. } | Entry::Results(_)) | None => entries.push(Entry::User(parts)),
     }
 }
 
@@ -215,7 +213,10 @@ mod tests {
     use everturn_core::{CallId, Json};
 
     use super::*;
-    use crate::provider::{catalog::Known, learned::Learned, wire::Settings};
+    use crate::{
+        model::ModelRequest,
+        provider::{catalog::Known, learned::Learned, wire::Settings},
+    };
 
     fn check(messages: Vec<Message>, result_images: ResultImages, look: impl FnOnce(Vec<Entry<'_>>)) {
         let request = ModelRequest { messages: messages.into(), ..ModelRequest::default() };

@@ -364,6 +364,10 @@ impl Model for RemoteModel {
         self.known.thinks.unwrap_or(true)
     }
 
+    fn reads_pdf(&self) -> bool {
+        self.known.pdf == Some(true)
+    }
+
     fn slow_start(&self) -> bool {
         self.kind == ProviderKind::Ollama || is_this_machine(&self.caller.settings.host)
     }

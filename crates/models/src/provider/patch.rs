@@ -21,7 +21,7 @@ pub(super) fn patch(
     let mut fields: Fields = serde_json::from_slice(&body)?;
     for name in without {
         match name.split_once('.') {
-            None => drop(fields.remove(name)),
+            None => remove_field(&mut fields, name, without),
             Some((outer, inner)) => {
                 let Some(raw) = fields.get(outer) else { continue };
                 let mut value: Value = serde_json::from_str(raw.get())?;
@@ -49,6 +49,24 @@ pub(super) fn patch(
         }
     }
     serde_json::to_vec(&fields)
+}
+
+/// Takes a field out, and what means nothing without it. The cap on the answer has two names: a server that refuses one
+/// takes the other.
+fn remove_field(fields: &mut Fields, name: &str, without: &BTreeSet<String>) {
+    let removed = fields.remove(name);
+    let other = match name {
+        "max_tokens" => "max_completion_tokens",
+        "max_completion_tokens" => "max_tokens",
+        "tools" => {
+            ["tool_choice", "parallel_tool_calls", "toolConfig"].iter().for_each(|field| drop(fields.remove(*field)));
+            return;
+        }
+        _ => return,
+    };
+    if let Some(cap) = removed.filter(|_| !without.contains(other)) {
+        fields.entry(other.to_owned()).or_insert(cap);
+    }
 }
 
 fn remove(value: &mut Value, path: &str) {
@@ -108,5 +126,8 @@ mod tests {
         );
         check(body, &["z", "reasoning.effort", "no.such"], &[], r#"{"model":"m","reasoning":{"summary":"auto"}}"#);
         check(body, &["reasoning.effort", "reasoning.summary"], &[], r#"{"model":"m","z":1.50}"#);
+        check(r#"{"max_tokens":5}"#, &["max_tokens"], &[], r#"{"max_completion_tokens":5}"#);
+        check(r#"{"max_tokens":5}"#, &["max_tokens", "max_completion_tokens"], &[], "{}");
+        check(r#"{"tools":[],"tool_choice":"auto"}"#, &["tools"], &[], "{}");
     }
 }

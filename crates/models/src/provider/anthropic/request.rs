@@ -98,6 +98,9 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
     let mut may_think = true;
     for entry in history::entries(ask, ResultImages::Inline) {
         let (role, mut content) = match entry {
+            Entry::System(text) => {
+                (Role::User, vec![Block::Plain(PlainBlock::Text { text: history::system_as_text(text) })])
+            }
             Entry::User(parts) => {
                 may_think = true;
                 (Role::User, parts.iter().map(|part| Block::Plain(user_block(part))).collect())
@@ -132,7 +135,7 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
         // A model that thinks takes no other temperature than its own.
         temperature: temperature(options).filter(|_| thinking.is_none()).map(|temperature| temperature.min(1.0)),
         stream: true,
-        system: history::system(request),
+        system: request.system.clone(),
         messages,
         tools: request.tools.iter().map(tool).collect(),
         thinking,

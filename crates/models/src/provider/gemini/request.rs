@@ -127,6 +127,7 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
     let mut contents: Vec<Content<'_>> = Vec::new();
     for entry in history::entries(ask, ResultImages::Inline) {
         let (role, mut parts) = match entry {
+            Entry::System(text) => ("user", vec![PartContent::Text(history::system_as_text(text)).into()]),
             Entry::User(parts) => ("user", parts.iter().map(user_part).collect()),
             Entry::Assistant { thinking, text, calls } => ("model", model_parts(model, thinking, text, calls)),
             Entry::Results(results) => ("user", result_parts(results)),
@@ -136,7 +137,7 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
             Some(_) | None => contents.push(Content { role: Some(role), parts }),
         }
     }
-    let system = history::system(request);
+    let system = request.system.clone();
     let system_instruction =
         (!system.is_empty()).then(|| Content { role: None, parts: vec![PartContent::Text(system).into()] });
     let declarations: Vec<Declaration<'_>> = request.tools.iter().map(declaration).collect();

@@ -100,13 +100,14 @@ struct Declaration<'a> {
 pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
     let Ask { model, settings, request, .. } = *ask;
     let options = &request.options;
-    let system = history::system(request);
+    let system = request.system.clone();
     let mut messages = Vec::new();
     if !system.is_empty() {
         messages.push(Message::System { content: &system });
     }
     for entry in history::entries(ask, ResultImages::FromUser) {
         match entry {
+            Entry::System(content) => messages.push(Message::System { content }),
             Entry::User(parts) => messages.push(Message::User { content: user_content(&parts) }),
             Entry::Assistant { text, calls, .. } => messages.push(Message::Assistant {
                 content: (!text.is_empty()).then_some(text),

@@ -4,11 +4,16 @@
 //! reasoning. The call is then made again without that part. So a table that is out of date, or a picture in a format of
 //! its own, costs one refused request and never the conversation.
 
+mod fields;
+mod media;
+mod path;
+mod tools;
+
 use super::{
     failure::Report,
     learned::{Learned, MediaDigest, Memory},
-    wire::Ask,
 };
+use crate::model::ModelRequest;
 
 /// One part to leave out, or to write differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +68,10 @@ impl Changes {
             }
             Change::Media(media) => {
                 learn(&mut |learned| media.iter().fold(false, |is_new, one| learned.media.insert(*one) || is_new));
-                Some(format!("{} left out: the provider of {model} refuses to read it", counted(media.len())))
+                Some(match media.len() {
+                    1 => format!("an image or document is left out: the provider of {model} refuses it"),
+                    count => format!("{count} images and documents are left out: the provider of {model} refuses them"),
+                })
             }
             Change::AllImages => {
                 learn(&mut |learned| !std::mem::replace(&mut learned.is_blind, true));
@@ -75,14 +83,50 @@ impl Changes {
     }
 }
 
-fn counted(media: usize) -> String {
-    match media {
-        1 => "an image or document is".to_owned(),
-        media => format!("{media} images and documents are"),
+/// The change that a refusal asks for, if it is one that a change can mend. `body` is the request that was refused.
+pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learned: &Learned) -> Option<Change> {
+    let words = report.words().to_lowercase();
+    if has_proofs(request) && PROOFS.iter().any(|phrase| words.contains(phrase)) {
+        return Some(Change::Proofs);
     }
+    if let Some(most) = fields::max_output(&words) {
+        return Some(Change::MaxOutput(most));
+    }
+    // Whatever names a tool or a message by its place is about that one, not about a field of the same name.
+    if let Some(tool) = tools::refused(report, body) {
+        return Some(Change::Tool(tool));
+    }
+    if let Some(change) = media::refused(report, &words, request, body, learned) {
+        return Some(change);
+    }
+    fields::refused(report, &words, body).map(Change::Field)
 }
 
-/// The change that a refusal asks for, if it is one that a change can mend.
-pub(super) fn change(_report: &Report, _ask: &Ask<'_>) -> Option<Change> {
-    None
+/// How providers say that they do not take reasoning back: its signature, its ciphertext, its place.
+const PROOFS: &[&str] = &[
+    "`signature` in `thinking`",
+    "thinking.signature",
+    "`thinking` or `redacted_thinking`",
+    "thinking blocks",
+    "thought signature",
+    "thought_signature",
+    "encrypted content",
+    "encrypted_content",
+    "of type 'reasoning'",
+    "item with id 'rs_",
+    "duplicate item found with id rs_",
+    "reasoning_details",
+];
+
+fn has_proofs(request: &ModelRequest) -> bool {
+    let blocks = request.messages.iter().flat_map(|message| match message {
+        everturn_core::Message::Assistant { content } => content.blocks(),
+        everturn_core::Message::System { .. }
+        | everturn_core::Message::User { .. }
+        | everturn_core::Message::Tool { .. } => &[],
+    });
+    blocks.into_iter().any(|block| matches!(block, everturn_core::Block::Thinking { signature: Some(_), .. }))
 }
+
+#[cfg(test)]
+mod tests;

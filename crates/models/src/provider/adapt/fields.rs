@@ -1,0 +1,176 @@
+//! Fields that a model does not take.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, value::RawValue};
+
+use crate::provider::failure::{Report, number_after};
+
+/// Fields that a call can do without; a dot leads into an object. Inner fields stand before the object that holds them, so
+/// that as little as possible is left out.
+const OPTIONAL: &[&str] = &[
+    "thinking.block_binding",
+    "thinking.display",
+    "thinking",
+    "output_config.effort",
+    "output_config.format",
+    "output_config",
+    "reasoning.summary",
+    "reasoning.effort",
+    "reasoning",
+    "reasoning_effort",
+    "include_reasoning",
+    "enable_thinking",
+    "chat_template_kwargs",
+    "text.verbosity",
+    "text.format",
+    "stream_options.include_obfuscation",
+    "stream_options",
+    "temperature",
+    "top_p",
+    "seed",
+    "stop_sequences",
+    "stop",
+    "frequency_penalty",
+    "presence_penalty",
+    "parallel_tool_calls",
+    "tool_choice",
+    "toolConfig",
+    "response_format",
+    "prompt_cache_key",
+    "cache_control",
+    "include",
+    "store",
+    "think",
+    "truncate",
+    "shift",
+    "max_completion_tokens",
+    "max_tokens",
+    "generationConfig.thinkingConfig",
+    "generationConfig.temperature",
+    "generationConfig.topP",
+    "generationConfig.seed",
+    "generationConfig.stopSequences",
+    "generationConfig.responseJsonSchema",
+    "generationConfig.responseMimeType",
+    "options.num_ctx",
+];
+
+/// How providers say that they do not take a field.
+const REFUSALS: &[&str] = &[
+    "unsupported",
+    "not supported",
+    "not support",
+    "unknown",
+    "unrecognized",
+    "unexpected",
+    "deprecated",
+    "extra inputs",
+    "extra_forbidden",
+    "not permitted",
+    "not allowed",
+    "not enabled",
+    "cannot find field",
+    "invalid",
+    "must be verified",
+    "only the default",
+    "cannot both",
+];
+
+/// How providers say that a model calls no tools at all.
+const NO_TOOLS: &[&str] = &[
+    "does not support tools",
+    "not support function calling",
+    "not support tool",
+    "tool use is not supported",
+    "tool calling is not supported",
+    "enable-auto-tool-choice",
+];
+
+/// The field of the body that a refusal is about.
+pub(super) fn refused(report: &Report, words: &str, body: &[u8]) -> Option<String> {
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
+    if fields.contains_key("tools") && NO_TOOLS.iter().any(|phrase| words.contains(phrase)) {
+        return Some("tools".to_owned());
+    }
+    if fields.contains_key("think") && words.contains("not support thinking") {
+        return Some("think".to_owned());
+    }
+    let is_there = |path: &&&str| match path.split_once('.') {
+        None => fields.contains_key(**path),
+        Some((outer, inner)) => fields
+            .get(outer)
+            .and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok())
+            .is_some_and(|value| value.get(inner).is_some()),
+    };
+    let present: Vec<&str> = OPTIONAL.iter().filter(is_there).copied().collect();
+    if let Some(param) = report.param() {
+        let param = param.replace('[', ".");
+        let named = present.iter().find(|path| param == **path || param.starts_with(&format!("{path}.")));
+        if let Some(path) = named.or_else(|| present.iter().find(|path| path.ends_with(&format!(".{param}")))) {
+            return Some((*path).to_owned());
+        }
+    }
+    if !REFUSALS.iter().any(|phrase| words.contains(phrase)) {
+        return None;
+    }
+    present.into_iter().find(|path| names(words, &path.to_lowercase())).map(str::to_owned)
+}
+
+/// Whether a text names a field: by its whole path, or by its last name in quotation marks or before a colon. A bare word
+/// such as "include" may be any word.
+fn names(words: &str, path: &str) -> bool {
+    let last = path.rsplit('.').next().unwrap_or(path);
+    let snake = snake_case(last);
+    let is_marked = |name: &str| {
+        ['\'', '"', '`'].iter().any(|mark| words.contains(&format!("{mark}{name}{mark}")))
+            || words.starts_with(&format!("{name}:"))
+            || words.contains(&format!(" {name}: "))
+    };
+    // A name with an underscore is no word of a sentence.
+    let is_plain = |name: &str| name.contains(['_', '.']) && contains_word(words, name);
+    contains_word(words, path) && path.contains('.')
+        || is_marked(last)
+        || is_marked(&snake)
+        || is_plain(last)
+        || is_plain(&snake)
+        || (matches!(last, "temperature" | "seed") && contains_word(words, last))
+}
+
+fn contains_word(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part)
+    })
+}
+
+/// `thinkingconfig` stays; `topP` in lower case is `topp`, which errors call `top_p`.
+fn snake_case(name: &str) -> String {
+    match name {
+        "topp" => "top_p".to_owned(),
+        "stopsequences" => "stop_sequences".to_owned(),
+        "thinkingconfig" => "thinking_config".to_owned(),
+        "responsejsonschema" => "response_json_schema".to_owned(),
+        "responsemimetype" => "response_mime_type".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// The longest answer that a refusal of our cap names.
+pub(super) fn max_output(words: &str) -> Option<u64> {
+    let is_about_cap =
+        ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens", "completion tokens"]
+            .iter()
+            .any(|name| words.contains(name));
+    // An overflow names the cap too; shortening the answer would not make room for the question.
+    if !is_about_cap || words.contains("context") {
+        return None;
+    }
+    if words.contains("(exclusive)") {
+        return number_after(words, "to ").map(|most| most.saturating_sub(1));
+    }
+    ["at most ", " > ", "<= ", "less than or equal to ", "maximum value of ", "maximum of "]
+        .iter()
+        .find_map(|marker| number_after(words, marker))
+        .filter(|most| *most > 0)
+}

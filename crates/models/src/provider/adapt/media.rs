@@ -1,0 +1,120 @@
+//! Images and documents that a provider refuses to read.
+
+use everturn_core::{Block, Message};
+use serde_json::Value;
+
+use super::{
+    Change,
+    path::{self, Step},
+};
+use crate::{
+    model::ModelRequest,
+    provider::{
+        failure::Report,
+        learned::{Learned, MediaDigest},
+    },
+};
+
+/// How providers say that a model reads no images at all.
+const BLIND: &[&str] = &[
+    "image input is not supported",
+    "not support image",
+    "does not support images",
+    "support image input",
+    "not a multimodal model",
+    "no support for images",
+    "does not have vision",
+    "missing data required for image input",
+    "image_url is only supported by certain models",
+];
+
+/// What the errors about single images and documents have in common.
+const ABOUT_MEDIA: &[&str] = &["image", "pdf", "document", "media", "file_data", "inline_data", "inlinedata"];
+
+/// One image or document of a request.
+struct Medium<'a> {
+    /// Which message it stands in.
+    message: usize,
+    /// Its URL or its base64.
+    content: &'a str,
+    is_document: bool,
+}
+
+/// The change that a refusal of images or documents asks for.
+pub(super) fn refused(
+    report: &Report,
+    words: &str,
+    request: &ModelRequest,
+    body: &[u8],
+    learned: &Learned,
+) -> Option<Change> {
+    if !ABOUT_MEDIA.iter().any(|word| words.contains(word)) {
+        return None;
+    }
+    let is_sent = |medium: &Medium<'_>| {
+        !learned.media.contains(&MediaDigest::of(medium.content)) && (medium.is_document || !learned.is_blind)
+    };
+    let media: Vec<Medium<'_>> = media(request).into_iter().filter(is_sent).collect();
+    if media.is_empty() {
+        return None;
+    }
+    if media.iter().any(|medium| !medium.is_document) && BLIND.iter().any(|phrase| words.contains(phrase)) {
+        return Some(Change::AllImages);
+    }
+    if let Some(medium) = at_place(report, body, &media) {
+        return Some(Change::Media(vec![MediaDigest::of(medium.content)]));
+    }
+    // Without a place, the newest ones are the likeliest: older ones were taken before.
+    let speaks_of_documents = ["pdf", "document", "file"].iter().any(|word| words.contains(word));
+    let is_meant = |medium: &&Medium<'_>| speaks_of_documents || !medium.is_document;
+    let newest = media.iter().filter(is_meant).map(|medium| medium.message).max()?;
+    let meant = media.iter().filter(is_meant).filter(|medium| medium.message == newest);
+    Some(Change::Media(meant.map(|medium| MediaDigest::of(medium.content)).collect()))
+}
+
+fn media(request: &ModelRequest) -> Vec<Medium<'_>> {
+    let mut media = Vec::new();
+    for (message, content) in request.messages.iter().enumerate() {
+        let blocks = match content {
+            Message::User { content } | Message::Tool { content, .. } => content.blocks(),
+            Message::System { .. } | Message::Assistant { .. } => &[],
+        };
+        media.extend(blocks.iter().filter_map(|block| match block {
+            Block::Image { url } => Some(Medium { message, content: url, is_document: false }),
+            Block::Document { id, .. } => {
+                let content = request.documents.get(id)?.base64.as_deref()?;
+                Some(Medium { message, content, is_document: true })
+            }
+            Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) => None,
+        }));
+    }
+    media
+}
+
+/// The one that stands where the error points to.
+fn at_place<'m, 'a>(report: &Report, body: &[u8], media: &'m [Medium<'a>]) -> Option<&'m Medium<'a>> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let texts = [report.param(), Some(report.words())];
+    let place = texts.into_iter().flatten().find_map(|text| {
+        ["messages", "input", "contents"].iter().find_map(|root| Some((body.get(root)?, path::after(text, root)?)))
+    });
+    let (root, steps) = place?;
+    // A place that is only a message says too little where there are several.
+    let indexes = steps.iter().filter(|step| matches!(step, Step::Index(_))).count();
+    let found: Vec<_> = {
+        let value = path::walk(root, &steps);
+        media.iter().filter(|medium| holds(value, medium.content)).collect()
+    };
+    if indexes > 1 || found.len() == 1 { found.into_iter().next() } else { None }
+}
+
+/// Whether a value holds an image or document, whole or as the base64 of its data URL.
+fn holds(value: &Value, content: &str) -> bool {
+    const SHORTEST: usize = 8;
+    match value {
+        Value::String(text) => text.len() >= SHORTEST && (content.ends_with(text.as_str()) || text.ends_with(content)),
+        Value::Array(values) => values.iter().any(|value| holds(value, content)),
+        Value::Object(fields) => fields.values().any(|value| holds(value, content)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

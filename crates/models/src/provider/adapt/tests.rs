@@ -1,0 +1,182 @@
+//! What is left out, by the words of real refusals.
+
+use std::sync::Arc;
+
+use everturn_core::{Block, CallId, Content, DocumentId, Message};
+
+use super::*;
+use crate::model::DocumentContent;
+
+const FIRST: &str = "data:image/png;base64,AAAAAAAAAAAAFIRST";
+const SECOND: &str = "data:image/png;base64,AAAAAAAAAAASECOND";
+const PDF: &str = "JVBERi0xLjcKAAAAAAAA";
+
+fn request() -> ModelRequest {
+    let image = |url: &str| Block::Image { url: url.to_owned() };
+    let document: DocumentId = "doc_1".parse().unwrap();
+    let answer = Content::answer("hm".into(), Some("chat:{}".into()), "ok".into(), vec![]);
+    let content = DocumentContent {
+        name: "a.pdf".into(),
+        media_type: "application/pdf".into(),
+        text: "[a.pdf]".into(),
+        base64: Some(Arc::from(PDF)),
+    };
+    ModelRequest {
+        messages: [
+            Message::User { content: Content::Blocks(vec![Block::Text("look".into()), image(FIRST)]) },
+            Message::Assistant { content: answer },
+            Message::Tool {
+                call_id: CallId::new("c"),
+                content: Content::Blocks(vec![
+                    image(SECOND),
+                    Block::Document { id: document.clone(), name: "a".into() },
+                ]),
+                is_error: false,
+            },
+        ]
+        .into(),
+        documents: Arc::new([(document, content)].into()),
+        ..ModelRequest::default()
+    }
+}
+
+const BODY: &str = r#"{
+    "model": "m", "max_tokens": 9, "temperature": 0.2, "thinking": {"type": "adaptive", "block_binding": {}},
+    "reasoning": {"effort": "high", "summary": "auto"}, "include": ["x"], "stream_options": {}, "think": true,
+    "generationConfig": {"temperature": 1, "topP": 1},
+    "tools": [{"name": "one"}, {"function": {"name": "two"}}],
+    "messages": [
+        {"content": [{"text": "look"}, {"type": "image", "source": {"data": "AAAAAAAAAAAAFIRST"}}]},
+        {"content": [{"tool_result": 1, "content": [{"source": {"data": "AAAAAAAAAAASECOND"}}, {"source": {"data": "JVBERi0xLjcKAAAAAAAA"}}]}]}
+    ]
+}"#;
+
+#[track_caller]
+fn check(refusal: &str, expected: Option<Change>) {
+    let report = Report::from_body(refusal.as_bytes());
+    assert_eq!(change(&report, &request(), BODY.as_bytes(), &Learned::default()), expected, "{refusal}");
+}
+
+fn said(words: &str) -> String {
+    serde_json::json!({"error": {"message": words}}).to_string()
+}
+
+fn field(name: &str) -> Option<Change> {
+    Some(Change::Field(name.to_owned()))
+}
+
+#[test]
+fn fields_are_found_by_name() {
+    for (words, expected) in [
+        ("Unsupported parameter: 'temperature' is not supported with this model.", "temperature"),
+        ("`temperature` is deprecated for this model.", "temperature"),
+        ("temperature: Extra inputs are not permitted", "temperature"),
+        ("thinking.adaptive.block_binding: Extra inputs are not permitted", "thinking.block_binding"),
+        (
+            "Your organization must be verified to generate reasoning summaries: 'reasoning.summary'",
+            "reasoning.summary",
+        ),
+        ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", "reasoning.effort"),
+        (
+            "Unknown name \"thinkingConfig\" or \"topP\" at 'generation_config': Cannot find field.",
+            "generationConfig.topP",
+        ),
+        ("Unrecognized request argument supplied: stream_options", "stream_options"),
+        ("\"m\" does not support thinking", "think"),
+        ("registry.ollama.ai/library/m does not support tools", "tools"),
+        ("\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set", "tools"),
+        (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            "max_tokens",
+        ),
+        ("Encrypted content is not supported with this model: 'include'", "include"),
+    ] {
+        // The last one sounds like a refusal of proofs, which are left out first.
+        let expected = if expected == "include" { Some(Change::Proofs) } else { field(expected) };
+        check(&said(words), expected);
+    }
+    let by_param =
+        r#"{"error":{"message":"Unsupported value.","param":"reasoning.summary","code":"unsupported_value"}}"#;
+    check(by_param, field("reasoning.summary"));
+    // Neither a word of a sentence nor a field that was not sent.
+    check(&said("Please include a valid think piece"), None);
+    check(&said("Unsupported parameter: 'top_p'"), field("generationConfig.topP"));
+    check(&said("The model is not available in your region"), None);
+}
+
+#[test]
+fn caps_are_read() {
+    for (words, expected) in [
+        ("max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for m", 32_000),
+        ("max_tokens is too large: 100000. This model supports at most 16384 completion tokens", 16_384),
+        ("max_output_tokens: the supported range is from 1 (inclusive) to 65537 (exclusive)", 65_536),
+    ] {
+        check(&said(words), Some(Change::MaxOutput(expected)));
+    }
+}
+
+#[test]
+fn tools_are_found_by_place_and_by_name() {
+    let tool = |name: &str| Some(Change::Tool(name.to_owned()));
+    for (words, expected) in [
+        ("tools.1.custom.input_schema: input_schema does not support oneOf at the top level", "two"),
+        ("Invalid schema for function 'one': In context=('properties',), array schema missing items.", "one"),
+        ("GenerateContentRequest.tools[0].function_declarations[1].parameters.properties: missing field.", "two"),
+        ("tools.0.custom.input_schema.properties: Property keys should match pattern", "one"),
+    ] {
+        check(&said(words), tool(expected));
+    }
+    check(r#"{"error":{"message":"bad","param":"tools[1].parameters"}}"#, tool("two"));
+    check(r#"{"error":{"message":"bad","param":"tools[7].parameters"}}"#, None);
+}
+
+#[test]
+fn media_are_found_by_place_and_else_the_newest_are_meant() {
+    let media = |contents: &[&str]| Some(Change::Media(contents.iter().map(|one| MediaDigest::of(one)).collect()));
+    check(&said("messages.0.content.1.image.source.base64.data: Could not process image"), media(&[FIRST]));
+    check(&said("messages.1.content.0.content.1: The PDF specified was not valid."), media(&[PDF]));
+    check(&said("Unable to process input image. Please retry"), media(&[SECOND]));
+    check(&said("The document could not be read"), media(&[SECOND, PDF]));
+    check(&said("No endpoints found that support image input"), Some(Change::AllImages));
+}
+
+#[test]
+fn proofs_are_left_out_when_they_are_refused() {
+    for words in [
+        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.",
+        "The encrypted content gAAA...DQ== could not be verified.",
+        "Function call is missing a thought_signature in functionCall parts.",
+        "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+    ] {
+        check(&said(words), Some(Change::Proofs));
+    }
+    let report = Report::from_body(said("Invalid `signature` in `thinking` block").as_bytes());
+    let plain = ModelRequest { messages: [Message::user("hi")].into(), ..ModelRequest::default() };
+    assert_eq!(change(&report, &plain, b"{}", &Learned::default()), None);
+}
+
+#[test]
+fn the_same_change_is_made_once() {
+    let (memory, mut changes) = (Memory::default(), Changes::default());
+    for (change, is_new) in [
+        (Change::Field("seed".into()), true),
+        (Change::Field("seed".into()), false),
+        (Change::MaxOutput(100), true),
+        (Change::MaxOutput(100), false),
+        (Change::MaxOutput(50), true),
+        (Change::Proofs, true),
+        (Change::Proofs, false),
+        (Change::AllImages, true),
+        (Change::AllImages, false),
+        (Change::Media(vec![MediaDigest::of("a")]), true),
+        (Change::Media(vec![MediaDigest::of("a")]), false),
+        (Change::Tool("t".into()), true),
+        (Change::Tool("t".into()), false),
+    ] {
+        assert_eq!(changes.apply(change.clone(), "m", &memory), is_new, "{change:?}");
+    }
+    assert_eq!(changes.notices.len(), 4, "{:?}", changes.notices);
+    let learned = memory.of("m");
+    assert_eq!((learned.max_output, learned.is_blind), (Some(50), true));
+    assert_eq!(memory.of("other"), Learned::default());
+}
