@@ -81,6 +81,7 @@ impl Report {
         };
         let labels =
             ["code", "type", "status"].iter().filter_map(|field| error.get(field)?.as_str()).map(str::to_owned);
+        let labels = labels.chain(is_daily_quota(error).then(|| "insufficient_quota".to_owned()));
         let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         let delay = error.get("details").and_then(Value::as_array).and_then(|details| {
             let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
@@ -107,6 +108,7 @@ impl Report {
                 "exceeds the context window",
                 "exceeds the model's context",
                 "context window exceeded",
+                "longer than the context length",
             ]
             .iter()
             .any(|phrase| words.contains(phrase))
@@ -147,6 +149,13 @@ impl Report {
         ];
         if self.has_label(&rejected) { ModelErrorKind::Rejected } else { ModelErrorKind::Unavailable }
     }
+}
+
+/// Whether Google reports a quota that fills once a day. It names a delay of seconds all the same.
+fn is_daily_quota(error: &Value) -> bool {
+    let details = error.get("details").and_then(Value::as_array).into_iter().flatten();
+    let violations = details.filter_map(|detail| detail.get("violations")?.as_array()).flatten();
+    violations.filter_map(|violation| violation.get("quotaId")?.as_str()).any(|id| id.contains("PerDay"))
 }
 
 /// Makes the errors of one provider.
@@ -324,6 +333,26 @@ mod tests {
                 ContextOverflow,
             ),
             (400, r#"{"error":{"code":400,"type":"exceed_context_size_error","message":"x"}}"#, ContextOverflow),
+            (
+                400,
+                r#"{"error":"the prompt is longer than the context length currently available to the model; shorten the prompt, adjust the context length in settings, or use a model with a longer context length"}"#,
+                ContextOverflow,
+            ),
+            (
+                400,
+                r#"{"error":"input length (9 tokens) exceeds the model's maximum context length (8 tokens)"}"#,
+                ContextOverflow,
+            ),
+            (
+                429,
+                r#"{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel"},{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"retryDelay":"47s"}]}}"#,
+                Rejected,
+            ),
+            (
+                429,
+                r#"{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel"}]},{"retryDelay":"47s"}]}}"#,
+                RateLimited,
+            ),
             (413, "", ContextOverflow),
             (302, "", Rejected),
         ] {

@@ -8,7 +8,13 @@ use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::{answer::Decoder, catalog::Known, frames::Framing, learned::Learned};
+use super::{
+    answer::Decoder,
+    catalog::Known,
+    describe::{Described, Question},
+    frames::Framing,
+    learned::Learned,
+};
 use crate::model::ModelRequest;
 
 /// What configuration says that matters to requests.
@@ -127,6 +133,21 @@ pub(super) trait Wire: Send + Sync {
     /// Reads the provider's list.
     fn read_list(&self, body: &[u8]) -> Vec<ListedModel> {
         read_list(body)
+    }
+
+    /// How the provider is asked about one model. `None` where it describes none.
+    fn question(&self, _base: &Url, _model: &str) -> Option<Question> {
+        None
+    }
+
+    /// Reads what the provider tells about a model.
+    fn read_description(&self, _model: &str, _body: &[u8]) -> Option<Described> {
+        None
+    }
+
+    /// The window of a model that nothing is known of, on wires that are told which window to use.
+    fn default_window(&self) -> Option<u64> {
+        None
     }
 }
 

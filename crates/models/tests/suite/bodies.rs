@@ -131,7 +131,12 @@ fn thinking() -> Vec<Message> {
             vec![],
         ),
         Message::user("3"),
-        answer(Some(r#"gemini:{"text":"T","calls":{"0":"C"}}"#), vec![call]),
+        answer(
+            Some(
+                r#"gemini:{"from":"gemini/gemini-3-pro","pieces":[{"own":{"next":{"signature":"T"}}},{"text":5},{"own":{"next":{"signature":"C"}}},"call"]}"#,
+            ),
+            vec![call],
+        ),
         Message::tool(CallId::new("call_1"), "12:00"),
         answer(None, vec![]),
         Message::user("4"),
