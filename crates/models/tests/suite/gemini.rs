@@ -78,20 +78,19 @@ async fn thinking_has_a_level_or_a_budget() {
         options(None, None),
         vec![],
         expect![[r###"
-        ## gemini-4-argon
-        generationConfig: {"thinkingConfig":{"includeThoughts":true}}
-        ## gemini-3.5-flash-lite
-        generationConfig: {"thinkingConfig":{"includeThoughts":true}}
-        ## gemini-3-pro-preview
-        generationConfig: {"thinkingConfig":{"includeThoughts":true}}
-        ## gemini-2.5-pro
-        generationConfig: {"thinkingConfig":{"includeThoughts":true}}
-        ## gemini-2.5-flash
-        generationConfig: {"thinkingConfig":{"includeThoughts":true}}
-        ## gemini-2.5-flash-lite
-        generationConfig: {"thinkingConfig":{"includeThoughts":true}}
-        ## gemini-3-pro-image
-        ## gemini-2.0-flash"###]],
+            ## gemini-4-argon
+            generationConfig: {"thinkingConfig":{"includeThoughts":true}}
+            ## gemini-3.5-flash-lite
+            generationConfig: {"thinkingConfig":{"includeThoughts":true}}
+            ## gemini-3-pro-preview
+            generationConfig: {"thinkingConfig":{"includeThoughts":true}}
+            ## gemini-2.5-pro
+            generationConfig: {"thinkingConfig":{"includeThoughts":true}}
+            ## gemini-2.5-flash
+            generationConfig: {"thinkingConfig":{"includeThoughts":true}}
+            ## gemini-2.5-flash-lite
+            ## gemini-3-pro-image
+            ## gemini-2.0-flash"###]],
     )
     .await;
     check_options(
@@ -246,10 +245,10 @@ async fn a_configured_budget_counts_where_models_take_one() {
         gemini-2.5-pro 0: {"thinkingConfig":{"includeThoughts":true,"thinkingBudget":128}}} []
         gemini-2.5-pro 100: {"thinkingConfig":{"includeThoughts":true,"thinkingBudget":128}}} []
         gemini-2.5-pro 1000000: {"thinkingConfig":{"includeThoughts":true,"thinkingBudget":32768}}} []
-        gemini-2.5-flash 0: {"thinkingConfig":{"includeThoughts":true,"thinkingBudget":0}}} []
+        gemini-2.5-flash 0: {"thinkingConfig":{"thinkingBudget":0}}} []
         gemini-2.5-flash 100: {"thinkingConfig":{"includeThoughts":true,"thinkingBudget":128}}} []
         gemini-2.5-flash 1000000: {"thinkingConfig":{"includeThoughts":true,"thinkingBudget":24576}}} []
-        gemini-2.5-flash-lite 0: {"thinkingConfig":{"includeThoughts":true,"thinkingBudget":0}}} []
+        gemini-2.5-flash-lite 0: {"thinkingConfig":{"thinkingBudget":0}}} []
         gemini-2.5-flash-lite 100: {"thinkingConfig":{"includeThoughts":true,"thinkingBudget":512}}} []
         gemini-2.5-flash-lite 1000000: {"thinkingConfig":{"includeThoughts":true,"thinkingBudget":24576}}} []
         gemini-4-argon 0: {"thinkingConfig":{"includeThoughts":true}}} []
