@@ -85,7 +85,7 @@ impl Caller {
             Asked::Answered | Asked::Failed(_) => return,
         }
         let answer = timeout(TIMEOUT, self.ask(question)).await.ok().flatten();
-        let Some(described) = answer.and_then(|body| wire.read_description(model, &body)) else {
+        let Some(described) = answer.and_then(|body| wire.read_description(&self.base, model, &body)) else {
             tracing::debug!(provider = self.failures.provider, model, "the provider does not describe the model");
             *asked = Asked::Failed(Instant::now());
             return;

@@ -397,6 +397,7 @@ fn gemini_endings() {
     let reasons = [
         "FINISH_REASON_UNSPECIFIED",
         "STOP",
+        "FUNCTION_CALL",
         "MAX_TOKENS",
         "CONTINUATION",
         "SAFETY",
@@ -429,6 +430,7 @@ fn gemini_endings() {
     expect![[r#"
         FINISH_REASON_UNSPECIFIED -> Unavailable: test closed the stream before its answer was complete
         STOP -> Stop ?
+        FUNCTION_CALL -> Stop ?
         MAX_TOKENS -> MaxTokens ?
         CONTINUATION -> MaxTokens ?
         SAFETY -> Refusal ?
@@ -453,13 +455,9 @@ fn gemini_endings() {
         OTHER -> Unavailable: test gave its answer up with OTHER
         OF_LATER_DAYS -> Unavailable: test gave its answer up with OF_LATER_DAYS"#]]
     .assert_eq(&reasons.iter().map(ending).collect::<Vec<_>>().join("\n"));
-    check(
-        ProviderKind::Gemini,
-        "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n",
-        expect![[r#"
-        Alive
-        Refusal ?"#]],
-    );
+    let blocked = "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n";
+    let items = read(ProviderKind::Gemini, [blocked.as_bytes()]);
+    assert_eq!(show(&items[items.len() - 1..]), "Refusal ?");
     check(
         ProviderKind::Gemini,
         "data: {\"error\":{\"code\":503,\"message\":\"The model is overloaded.\",\"status\":\"UNAVAILABLE\"}}\n\n",

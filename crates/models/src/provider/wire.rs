@@ -141,7 +141,7 @@ pub(super) trait Wire: Send + Sync {
     }
 
     /// Reads what the provider tells about a model.
-    fn read_description(&self, _model: &str, _body: &[u8]) -> Option<Described> {
+    fn read_description(&self, _base: &Url, _model: &str, _body: &[u8]) -> Option<Described> {
         None
     }
 

@@ -135,7 +135,7 @@ fn thinking() -> Vec<Message> {
         Message::user("3"),
         answer(
             Some(
-                r#"gemini:{"from":"gemini/gemini-3-pro","pieces":[{"own":{"next":{"signature":"T"}}},{"text":5},{"own":{"next":{"signature":"C"}}},"call"]}"#,
+                r#"gemini:{"from":"gemini/gemini-3-pro","pieces":[{"own":{"next":{"signature":"TEXT"}}},{"text":5},{"own":{"next":{"signature":"CALL"}}},"call"]}"#,
             ),
             vec![call],
         ),
@@ -173,7 +173,7 @@ async fn reasoning_goes_back_to_who_signed_it() {
         {"role":"user","parts":[{"text":"2"}]}
         {"role":"model","parts":[{"text":"Well."}]}
         {"role":"user","parts":[{"text":"3"}]}
-        {"role":"model","parts":[{"text":"Well.","thoughtSignature":"T"},{"functionCall":{"id":"call_1","name":"clock","args":{}},"thoughtSignature":"C"}]}
+        {"role":"model","parts":[{"text":"Well.","thoughtSignature":"TEXT"},{"functionCall":{"id":"call_1","name":"clock","args":{}},"thoughtSignature":"CALL"}]}
         {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"clock","response":{"output":"12:00"}}}]}
         {"role":"model","parts":[{"text":"Well."}]}
         {"role":"user","parts":[{"text":"4"}]}"#]]).await;

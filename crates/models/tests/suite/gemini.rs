@@ -435,7 +435,7 @@ fn call(id: &str) -> ToolUse {
 
 /// An answer as the wire remembers it: a text in two parts, then calls with the provider's ids.
 fn remembered(from: &str) -> Message {
-    let record = r#"gemini:{"from":"FROM","pieces":[{"own":{"next":{"signature":"TEXT"}}},{"text":3},{"own":{"next":{}}},{"text":3},{"own":{"next":{"signature":"CALL","id":"p1"}}},"call",{"own":{"next":{"id":"p2"}}},"call",{"own":{"empty":{"signature":"END"}}}]}"#;
+    let record = r#"gemini:{"from":"FROM","pieces":[{"own":{"next":{"signature":"TEXT"}}},{"text":3},{"own":{"next":{}}},{"text":3},{"own":{"next":{"signature":"CALL","id":"p1"}}},"call",{"own":{"next":{"id":"p2"}}},"call",{"own":{"empty":{"signature":"ENDS"}}}]}"#;
     let calls = vec![call("call_1"), call("call_2")];
     Message::Assistant {
         content: Content::answer("Hm.".into(), Some(record.replace("FROM", from)), "onetwo".into(), calls),
@@ -462,7 +462,7 @@ async fn a_step_goes_back_as_it_was() {
     let own = request(step("gemini/gemini-4-argon"));
     check_contents("gemini-4-argon", config(), own.clone(), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
-        {"role":"model","parts":[{"text":"one","thoughtSignature":"TEXT"},{"text":"two"},{"functionCall":{"id":"p1","name":"camera","args":{}},"thoughtSignature":"CALL"},{"functionCall":{"id":"p2","name":"camera","args":{}}},{"text":"","thoughtSignature":"END"}]}
+        {"role":"model","parts":[{"text":"one","thoughtSignature":"TEXT"},{"text":"two"},{"functionCall":{"id":"p1","name":"camera","args":{}},"thoughtSignature":"CALL"},{"functionCall":{"id":"p2","name":"camera","args":{}}},{"text":"","thoughtSignature":"ENDS"}]}
         {"role":"user","parts":[{"functionResponse":{"id":"p1","name":"camera","response":{"output":"Photos."},"parts":[{"inlineData":{"mimeType":"image/webp","data":"UklG"}}]}},{"functionResponse":{"id":"p2","name":"camera","response":{"error":"no lens"}}}]}
         {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/heic","data":"AAAA"}},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}}]}"#]]).await;
     // Another model's answer, to a model that checks signatures and to one that does not.
@@ -481,7 +481,7 @@ async fn a_step_goes_back_as_it_was() {
     messages.push(Message::user("And?"));
     check_contents("gemini-4-argon", config(), request(messages), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
-        {"role":"model","parts":[{"text":"one","thoughtSignature":"TEXT"},{"text":"two"},{"functionCall":{"id":"p1","name":"camera","args":{}},"thoughtSignature":"CALL"},{"functionCall":{"id":"p2","name":"camera","args":{}}},{"text":"","thoughtSignature":"END"}]}
+        {"role":"model","parts":[{"text":"one","thoughtSignature":"TEXT"},{"text":"two"},{"functionCall":{"id":"p1","name":"camera","args":{}},"thoughtSignature":"CALL"},{"functionCall":{"id":"p2","name":"camera","args":{}}},{"text":"","thoughtSignature":"ENDS"}]}
         {"role":"user","parts":[{"functionResponse":{"id":"p1","name":"camera","response":{"output":"Photos."},"parts":[{"inlineData":{"mimeType":"image/webp","data":"UklG"}}]}},{"functionResponse":{"id":"p2","name":"camera","response":{"error":"no lens"}}}]}
         {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/heic","data":"AAAA"}},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}},{"text":"And?"}]}"#]]).await;
 }

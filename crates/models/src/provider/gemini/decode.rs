@@ -177,7 +177,8 @@ fn finish(reason: &str, message: Option<&str>) -> Result<Option<ModelFinish>, Fa
     };
     Ok(Some(match reason {
         "FINISH_REASON_UNSPECIFIED" => return Ok(None),
-        "STOP" => ModelFinish::Stop,
+        // The second is what servers that translate to this wire say of calls.
+        "STOP" | "FUNCTION_CALL" => ModelFinish::Stop,
         // A long answer that could be continued by another request; we ask for no answer of that length.
         "MAX_TOKENS" | "CONTINUATION" => ModelFinish::MaxTokens,
         "SAFETY"

@@ -76,8 +76,9 @@ impl Wire for Ollama {
         Some(Question { url: below(base, "/show"), body: Some(body) })
     }
 
-    fn read_description(&self, _model: &str, body: &[u8]) -> Option<Described> {
-        show::read_description(body)
+    fn read_description(&self, base: &Url, _model: &str, body: &[u8]) -> Option<Described> {
+        let is_cloud = base.host_str().is_some_and(|host| host == "ollama.com" || host.ends_with(".ollama.com"));
+        show::read_description(body, is_cloud)
     }
 
     fn default_window(&self) -> Option<u64> {

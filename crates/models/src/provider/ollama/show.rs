@@ -21,14 +21,15 @@ struct Show {
     remote_host: Option<String>,
 }
 
-/// Reads what is told about one model.
-pub(super) fn read_description(body: &[u8]) -> Option<Described> {
+/// Reads what is told about one model. `is_cloud`: whether by Ollama's own service.
+pub(super) fn read_description(body: &[u8], is_cloud: bool) -> Option<Described> {
     let show: Show = serde_json::from_slice(body).ok()?;
     // Older servers tell no capabilities.
     let capabilities = show.capabilities.as_ref().filter(|capabilities| !capabilities.is_empty());
     let has = |name: &str| capabilities.map(|capabilities| capabilities.iter().any(|capability| capability == name));
+    let is_remote = is_cloud || show.remote_host.as_ref().is_some_and(|host| !host.is_empty());
     let described = Described {
-        window: window(&show),
+        window: window(&show, is_remote),
         max_output: None,
         sees: has("vision"),
         thinks: has("thinking"),
@@ -37,9 +38,10 @@ pub(super) fn read_description(body: &[u8]) -> Option<Described> {
     (described != Described::default()).then_some(described)
 }
 
-fn window(show: &Show) -> Option<u64> {
+/// A model that runs elsewhere takes no memory of the operator's, and has all of its window.
+fn window(show: &Show, is_remote: bool) -> Option<u64> {
     let trained = show.model_info.as_ref().and_then(trained_window);
-    if show.remote_host.as_ref().is_some_and(|host| !host.is_empty()) {
+    if is_remote {
         return trained;
     }
     match (show.parameters.as_deref().and_then(chosen_window), trained) {
@@ -92,7 +94,7 @@ mod tests {
 
     #[track_caller]
     fn check(body: &str, expected: Option<Described>) {
-        assert_eq!(read_description(body.as_bytes()), expected, "{body}");
+        assert_eq!(read_description(body.as_bytes(), false), expected, "{body}");
     }
 
     #[test]
@@ -107,6 +109,7 @@ mod tests {
         check(&format!(r#"{{"parameters":"num_ctx 524288",{trained}}}"#), window(262_144));
         check(&format!(r#"{{"parameters":"stop \"x\"",{trained}}}"#), window(32_768));
         check(&format!(r#"{{"remote_host":"https://ollama.com:443",{trained}}}"#), window(262_144));
+        assert_eq!(read_description(format!("{{{trained}}}").as_bytes(), true), window(262_144));
         check(r#"{"model_info":{"general.architecture":"a","b.context_length":4096}}"#, window(4096));
         check(r#"{"parameters":"num_ctx 16384"}"#, window(16_384));
         check(r#"{"model_info":{"general.architecture":"a","a.context_length":"long"}}"#, None);
