@@ -16,6 +16,7 @@ use super::{
     adapt::{self, Changes},
     answer::{Answer, Decoder},
     catalog,
+    describe::Questions,
     failure::{Failures, Fault, Report},
     frames::{Frames, Framing},
     learned::Memory,
@@ -43,6 +44,7 @@ pub(super) struct Caller {
     pub(super) failures: Failures,
     pub(super) settings: Settings,
     pub(super) memory: Memory,
+    pub(super) questions: Questions,
 }
 
 impl Caller {
@@ -186,7 +188,7 @@ async fn read_bounded(response: Response) -> Vec<u8> {
     read_up_to(response, MAX_ERROR_BODY).await
 }
 
-async fn read_up_to(response: Response, most: usize) -> Vec<u8> {
+pub(super) async fn read_up_to(response: Response, most: usize) -> Vec<u8> {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
     while let Some(Ok(chunk)) = chunks.next().await {

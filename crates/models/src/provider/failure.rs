@@ -427,6 +427,26 @@ mod tests {
                 ContextOverflow,
             ),
             (400, r#"{"error":{"code":400,"type":"exceed_context_size_error","message":"x"}}"#, ContextOverflow),
+            (
+                400,
+                r#"{"error":"the prompt is longer than the context length currently available to the model; shorten the prompt, adjust the context length in settings, or use a model with a longer context length"}"#,
+                ContextOverflow,
+            ),
+            (
+                400,
+                r#"{"error":"input length (9 tokens) exceeds the model's maximum context length (8 tokens)"}"#,
+                ContextOverflow,
+            ),
+            (
+                429,
+                r#"{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel"},{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"retryDelay":"47s"}]}}"#,
+                Rejected,
+            ),
+            (
+                429,
+                r#"{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel"}]},{"retryDelay":"47s"}]}}"#,
+                RateLimited,
+            ),
             (413, "", ContextOverflow),
             (302, "", Rejected),
         ] {

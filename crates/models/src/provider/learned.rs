@@ -30,6 +30,10 @@ pub(super) struct Learned {
     pub(super) media: HashSet<MediaDigest>,
     /// Whether it takes no images at all.
     pub(super) is_blind: bool,
+    /// Whether it thinks, where its provider has told.
+    pub(super) thinks: Option<bool>,
+    /// Whether it takes any tools at all, where its provider has told.
+    pub(super) takes_tools: Option<bool>,
 }
 
 /// Tells images and documents apart without keeping them.

@@ -10,6 +10,7 @@ mod answer;
 mod anthropic;
 mod call;
 mod catalog;
+mod describe;
 mod failure;
 mod frames;
 mod gemini;
@@ -40,6 +41,7 @@ pub use self::wire::ListedModel;
 use self::{
     call::Caller,
     catalog::Known,
+    describe::Questions,
     failure::Failures,
     learned::Memory,
     wire::{Settings, Wire, secret_header},
@@ -297,7 +299,7 @@ fn caller(name: &str, wire: &'static dyn Wire, config: ProviderConfig) -> Result
     let host = base.host_str().unwrap_or_default().to_ascii_lowercase();
     let settings = Settings { context_window, thinking_budget, is_official: base_url.is_none(), host, body };
     let failures = Failures { provider: provider(), secrets };
-    Ok(Caller { base, client, failures, settings, memory: Memory::default() })
+    Ok(Caller { base, client, failures, settings, memory: Memory::default(), questions: Questions::default() })
 }
 
 impl fmt::Debug for Provider {
@@ -353,7 +355,8 @@ impl Model for RemoteModel {
         let learned = self.caller.memory.look(&self.model, |learned| learned.window).flatten();
         // The windows of Ollama's models are what its operator lets them be.
         let known = || self.known.window.filter(|_| self.kind != ProviderKind::Ollama);
-        self.caller.settings.context_window.or(learned).or_else(known)
+        let fallback = || self.wire.default_window();
+        self.caller.settings.context_window.or(learned).or_else(known).or_else(fallback)
     }
 
     fn max_output(&self) -> Option<u64> {
@@ -361,7 +364,8 @@ impl Model for RemoteModel {
     }
 
     fn thinks(&self) -> bool {
-        self.known.thinks.unwrap_or(true)
+        let learned = self.caller.memory.look(&self.model, |learned| learned.thinks).flatten();
+        learned.or(self.known.thinks).unwrap_or(true)
     }
 
     fn reads_pdf(&self) -> bool {
@@ -370,6 +374,12 @@ impl Model for RemoteModel {
 
     fn slow_start(&self) -> bool {
         self.kind == ProviderKind::Ollama || is_this_machine(&self.caller.settings.host)
+    }
+
+    fn prepare(&self) -> BoxFuture<'static, ()> {
+        let caller = Arc::clone(&self.caller);
+        let (wire, model) = (self.wire, self.model.clone());
+        async move { caller.describe(wire, &model).await }.boxed()
     }
 
     fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<EventStream, ModelError>> {

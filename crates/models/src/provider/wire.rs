@@ -8,7 +8,13 @@ use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::{answer::Decoder, catalog::Known, frames::Framing, learned::Learned};
+use super::{
+    answer::Decoder,
+    catalog::{self, Known},
+    describe::{Described, Question},
+    frames::Framing,
+    learned::Learned,
+};
 use crate::model::ModelRequest;
 
 /// What configuration says that matters to requests.
@@ -127,6 +133,23 @@ pub(super) trait Wire: Send + Sync {
     /// Reads the provider's list.
     fn read_list(&self, body: &[u8]) -> Vec<ListedModel> {
         read_list(body)
+    }
+
+    /// How the provider is asked about one model. `None` where it need not be, or describes none.
+    fn question(&self, base: &Url, model: &str) -> Option<Question> {
+        let is_unknown = catalog::known(model).window.is_none();
+        is_unknown.then(|| self.list_url(base)).flatten().map(|url| Question { url, body: None })
+    }
+
+    /// Reads what the provider tells about a model.
+    fn read_description(&self, _base: &Url, model: &str, body: &[u8]) -> Option<Described> {
+        let listed = self.read_list(body).into_iter().find(|listed| listed.id == model)?;
+        Some(Described { window: listed.context_window, max_output: listed.max_output, ..Described::default() })
+    }
+
+    /// The window of a model that nothing is known of, on wires that are told which window to use.
+    fn default_window(&self) -> Option<u64> {
+        None
     }
 }
 

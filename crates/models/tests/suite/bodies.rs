@@ -100,11 +100,13 @@ async fn calls_and_results() {
     check(ProviderKind::Gemini, "m", calls(), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
         {"role":"model","parts":[{"text":"Going."},{"functionCall":{"id":"call_1","name":"camera","args":{"z":1.50,"a":12345678901234567890}}},{"functionCall":{"id":"call_2","name":"divide","args":{}}},{"functionCall":{"id":"seed:3","name":"clock","args":{}}}]}
-        {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"camera","response":{"output":"A photo."}}},{"functionResponse":{"id":"call_2","name":"divide","response":{"error":"division by zero"}}},{"functionResponse":{"id":"seed:3","name":"clock","response":{"output":"12:00"}}},{"inlineData":{"mimeType":"image/png","data":"iVBO"}},{"text":"And?"}]}"#]]).await;
+        {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"camera","response":{"output":"A photo."}}},{"functionResponse":{"id":"call_2","name":"divide","response":{"error":"division by zero"}}},{"functionResponse":{"id":"seed:3","name":"clock","response":{"output":"12:00"}}}]}
+        {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/png","data":"iVBO"}},{"text":"And?"}]}"#]]).await;
     check(ProviderKind::Gemini, "gemini-3-pro", calls(), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
         {"role":"model","parts":[{"text":"Going."},{"functionCall":{"id":"call_1","name":"camera","args":{"z":1.50,"a":12345678901234567890}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"id":"call_2","name":"divide","args":{}}},{"functionCall":{"id":"seed:3","name":"clock","args":{}}}]}
-        {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"camera","response":{"output":"A photo."}}},{"functionResponse":{"id":"call_2","name":"divide","response":{"error":"division by zero"}}},{"functionResponse":{"id":"seed:3","name":"clock","response":{"output":"12:00"}}},{"inlineData":{"mimeType":"image/png","data":"iVBO"}},{"text":"And?"}]}"#]]).await;
+        {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"camera","response":{"output":"A photo."},"parts":[{"inlineData":{"mimeType":"image/png","data":"iVBO"}}]}},{"functionResponse":{"id":"call_2","name":"divide","response":{"error":"division by zero"}}},{"functionResponse":{"id":"seed:3","name":"clock","response":{"output":"12:00"}}}]}
+        {"role":"user","parts":[{"text":"And?"}]}"#]]).await;
     check(ProviderKind::Ollama, "m", calls(), expect![[r#"
         {"role":"user","content":"Go."}
         {"role":"assistant","content":"Going.","tool_calls":[{"id":"call_1","function":{"name":"camera","arguments":{"z":1.50,"a":12345678901234567890}}},{"id":"call_2","function":{"name":"divide","arguments":{}}},{"id":"seed:3","function":{"name":"clock","arguments":{}}}]}
@@ -131,7 +133,12 @@ fn thinking() -> Vec<Message> {
             vec![],
         ),
         Message::user("3"),
-        answer(Some(r#"gemini:{"text":"T","calls":{"0":"C"}}"#), vec![call]),
+        answer(
+            Some(
+                r#"gemini:{"from":"gemini/gemini-3-pro","pieces":[{"own":{"next":{"signature":"TEXT"}}},{"text":5},{"own":{"next":{"signature":"CALL"}}},"call"]}"#,
+            ),
+            vec![call],
+        ),
         Message::tool(CallId::new("call_1"), "12:00"),
         answer(None, vec![]),
         Message::user("4"),
@@ -166,7 +173,7 @@ async fn reasoning_goes_back_to_who_signed_it() {
         {"role":"user","parts":[{"text":"2"}]}
         {"role":"model","parts":[{"text":"Well."}]}
         {"role":"user","parts":[{"text":"3"}]}
-        {"role":"model","parts":[{"text":"Well.","thoughtSignature":"T"},{"functionCall":{"id":"call_1","name":"clock","args":{}},"thoughtSignature":"C"}]}
+        {"role":"model","parts":[{"text":"Well.","thoughtSignature":"TEXT"},{"functionCall":{"id":"call_1","name":"clock","args":{}},"thoughtSignature":"CALL"}]}
         {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"clock","response":{"output":"12:00"}}}]}
         {"role":"model","parts":[{"text":"Well."}]}
         {"role":"user","parts":[{"text":"4"}]}"#]]).await;
@@ -253,8 +260,10 @@ async fn instructions_tools_and_caps() {
                 messages: [{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}]
                 model: "qwen3"
                 options: {"num_ctx":8192,"temperature":0.7,"num_predict":2000}
+                shift: false
                 stream: true
-                tools: [{"type":"function","function":{"name":"clock","description":"Tells the time.","parameters":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}}]"#]],
+                tools: [{"type":"function","function":{"name":"clock","description":"Tells the time.","parameters":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}}]
+                truncate: false"#]],
         ),
     ] {
         let config =

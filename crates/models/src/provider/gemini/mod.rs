@@ -1,17 +1,25 @@
-//! Google's Gemini.
+//! Google's Gemini, from its developers' API and from Vertex.
 
+mod config;
+mod contents;
 mod decode;
-mod proof;
+mod facts;
+mod mark;
 mod request;
+mod tools;
+
+#[cfg(test)]
+mod round_trip_tests;
 
 use http::{HeaderMap, header::InvalidHeaderValue};
 use reqwest::Url;
 use secrecy::SecretString;
+use serde::Deserialize;
 
 use super::{
     answer::Decoder,
     frames::Framing,
-    wire::{Ask, Wire, Written, secret_header},
+    wire::{Ask, ListedModel, Wire, Written, below, secret_header},
 };
 
 /// The wire.
@@ -40,8 +48,7 @@ impl Wire for Gemini {
             // Pushing a segment escapes it: a model's name cannot lead elsewhere.
             path.pop_if_empty().push("models").push(&format!("{}:streamGenerateContent", short_name(model)));
         }
-        url.set_query(Some("alt=sse"));
-        url
+        with_query(url, "alt", "sse")
     }
 
     fn headers(&self, key: Option<&SecretString>, _base: &Url) -> Result<HeaderMap, InvalidHeaderValue> {
@@ -56,6 +63,10 @@ impl Wire for Gemini {
         request::write(ask)
     }
 
+    fn images(&self) -> &'static [&'static str] {
+        &["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"]
+    }
+
     fn framing(&self) -> Framing {
         Framing::Events
     }
@@ -63,9 +74,55 @@ impl Wire for Gemini {
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(decode::Chunks::default())
     }
+
+    fn list_url(&self, base: &Url) -> Option<Url> {
+        // Vertex lists no models to those who come with a key.
+        let is_vertex = base.host_str().is_some_and(|host| host.contains("aiplatform"));
+        (!is_vertex).then(|| with_query(below(base, "/models"), "pageSize", "1000"))
+    }
+
+    fn read_list(&self, body: &[u8]) -> Vec<ListedModel> {
+        read_list(body)
+    }
 }
 
 /// The provider lists its models as `models/…`.
 fn short_name(model: &str) -> &str {
     model.strip_prefix("models/").unwrap_or(model)
+}
+
+/// The address with one more parameter, unless it has that already.
+fn with_query(mut url: Url, name: &str, value: &str) -> Url {
+    if !url.query_pairs().any(|(present, _)| present == name) {
+        url.query_pairs_mut().append_pair(name, value);
+    }
+    url
+}
+
+/// The models that answer, with their limits.
+fn read_list(body: &[u8]) -> Vec<ListedModel> {
+    #[derive(Deserialize)]
+    struct List {
+        models: Vec<Model>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Model {
+        name: String,
+        input_token_limit: Option<u64>,
+        output_token_limit: Option<u64>,
+        supported_generation_methods: Option<Vec<String>>,
+    }
+    let Ok(List { models }) = serde_json::from_slice(body) else { return Vec::new() };
+    let answers = |model: &Model| match &model.supported_generation_methods {
+        Some(methods) => methods.iter().any(|method| method == "generateContent"),
+        None => true,
+    };
+    let listed = models.into_iter().filter(answers).map(|model| ListedModel {
+        id: short_name(&model.name).to_owned(),
+        context_window: model.input_token_limit.filter(|limit| *limit > 0),
+        max_output: model.output_token_limit.filter(|limit| *limit > 0),
+        ..ListedModel::default()
+    });
+    listed.collect()
 }

@@ -15,8 +15,7 @@ use crate::{
 #[derive(Deserialize)]
 struct Record {
     message: Option<Message>,
-    #[serde(default)]
-    done: bool,
+    done: Option<bool>,
     done_reason: Option<String>,
     prompt_eval_count: Option<u64>,
     eval_count: Option<u64>,
@@ -41,8 +40,12 @@ struct Function {
     arguments: Option<Json>,
 }
 
-/// Reads one answer. Every record stands by itself.
-pub(super) struct Lines;
+/// Reads one answer.
+#[derive(Default)]
+pub(super) struct Lines {
+    /// Whether the model thought and this is not on record yet.
+    has_thought: bool,
+}
 
 impl Decoder for Lines {
     fn frame(&mut self, frame: &str, answer: &mut Answer) -> Result<(), Fault> {
@@ -51,19 +54,26 @@ impl Decoder for Lines {
             return Err(Fault::Reported(Report::from_json(&error)));
         }
         if let Some(message) = record.message {
-            answer.thinking(message.thinking.unwrap_or_default());
+            let thinking = message.thinking.unwrap_or_default();
+            self.has_thought |= !thinking.is_empty();
+            answer.thinking(thinking);
             answer.text(message.content.unwrap_or_default());
             for ToolCall { function } in message.tool_calls.unwrap_or_default() {
+                // The thoughts before a call go back with it; the record says whose they are.
+                if std::mem::take(&mut self.has_thought) {
+                    answer.own(&());
+                }
                 answer.whole_call(function.name, function.arguments.as_ref().map_or("{}", Json::as_str))?;
             }
         }
-        if record.done {
-            // A prompt that was served from the cache is not counted.
+        if record.done == Some(true) {
             if record.prompt_eval_count.is_some() || record.eval_count.is_some() {
                 answer.usage(Usage::of(record.prompt_eval_count.unwrap_or(0), record.eval_count.unwrap_or(0)));
             }
             answer.finish(match record.done_reason.as_deref() {
                 Some("length") => ModelFinish::MaxTokens,
+                // The model came or went; nothing was answered.
+                Some(reason @ ("load" | "unload")) => return Err(Fault::Ended(reason.to_owned())),
                 Some(_) | None => ModelFinish::Stop,
             });
             answer.end();

@@ -1,7 +1,9 @@
 //! Ollama's own chat. It tells more than its OpenAI-compatible one, and lets the context window be set.
 
 mod decode;
+mod options;
 mod request;
+mod show;
 
 use http::{HeaderMap, header::InvalidHeaderValue};
 use reqwest::Url;
@@ -9,9 +11,13 @@ use secrecy::SecretString;
 
 use super::{
     answer::Decoder,
+    describe::{Described, Question},
     frames::Framing,
-    wire::{Ask, Wire, Written, bearer, below},
+    wire::{Ask, ListedModel, Wire, Written, bearer, below},
 };
+
+/// The window of a model that nothing is known of, in tokens: small enough for most machines.
+const DEFAULT_WINDOW: u64 = 8192;
 
 /// The wire.
 pub(super) struct Ollama;
@@ -45,11 +51,37 @@ impl Wire for Ollama {
         request::write(ask)
     }
 
+    fn images(&self) -> &'static [&'static str] {
+        &["image/png", "image/jpeg"]
+    }
+
     fn framing(&self) -> Framing {
         Framing::Lines
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(decode::Lines)
+        Box::new(decode::Lines::default())
+    }
+
+    fn list_url(&self, base: &Url) -> Option<Url> {
+        Some(below(base, "/tags"))
+    }
+
+    fn read_list(&self, body: &[u8]) -> Vec<ListedModel> {
+        show::read_list(body)
+    }
+
+    fn question(&self, base: &Url, model: &str) -> Option<Question> {
+        let body = serde_json::to_vec(&serde_json::json!({ "model": model })).ok()?;
+        Some(Question { url: below(base, "/show"), body: Some(body) })
+    }
+
+    fn read_description(&self, base: &Url, _model: &str, body: &[u8]) -> Option<Described> {
+        let is_cloud = base.host_str().is_some_and(|host| host == "ollama.com" || host.ends_with(".ollama.com"));
+        show::read_description(body, is_cloud)
+    }
+
+    fn default_window(&self) -> Option<u64> {
+        Some(DEFAULT_WINDOW)
     }
 }

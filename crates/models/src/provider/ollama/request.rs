@@ -1,12 +1,17 @@
 //! Requests. Images go as base64 only: Ollama fetches nothing.
 
-use everturn_core::{Json, ToolSpec, ToolUse};
-use serde::Serialize;
+use std::borrow::Cow;
 
+use everturn_core::{Json, ToolChoice, ToolSpec, ToolUse};
+use serde::{Serialize, de::IgnoredAny};
+
+use super::options::{self, Format, Options, Think};
 use crate::provider::{
     history::{self, Entry, Part, ResultImages},
     image::{self, Image},
-    wire::{Ask, Written, temperature},
+    proof,
+    schema::{Rules, tool_schema},
+    wire::{Ask, Written},
 };
 
 #[derive(Serialize)]
@@ -16,25 +21,15 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     stream: bool,
-    #[serde(skip_serializing_if = "Options::is_empty")]
-    options: Options,
-}
-
-#[derive(Serialize)]
-struct Options {
-    /// Without it Ollama silently cuts conversations to a few thousand tokens.
+    /// A conversation that is too long is to be refused. Ollama would drop its beginning without a word.
+    truncate: bool,
+    /// The same for an answer that outgrows the window.
+    shift: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    num_ctx: Option<u64>,
+    think: Option<Think>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    num_predict: Option<u64>,
-}
-
-impl Options {
-    fn is_empty(&self) -> bool {
-        self.num_ctx.is_none() && self.num_predict.is_none() && self.temperature.is_none()
-    }
+    format: Option<Format<'a>>,
+    options: Options<'a>,
 }
 
 #[derive(Serialize)]
@@ -50,6 +45,8 @@ enum Message<'a> {
     },
     Assistant {
         content: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thinking: Option<&'a str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall<'a>>,
     },
@@ -82,13 +79,21 @@ struct Tool<'a> {
 struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Json,
+    parameters: Cow<'a, Json>,
 }
 
 pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
-    let Ask { model, settings, request, .. } = *ask;
-    let options = &request.options;
-    let system = request.system.clone();
+    let mut notices = Vec::new();
+    let tools = tools(ask, &mut notices);
+    let names: Vec<&str> = tools.iter().map(|tool| tool.function.name).collect();
+    let (format, shape) = options::format(ask, !tools.is_empty(), &mut notices);
+    let forced = options::forced_call(ask, &names, &mut notices);
+    let system: Vec<&str> =
+        [Some(ask.request.system.as_str()).filter(|text| !text.is_empty()), shape.as_deref(), forced.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect();
+    let system = system.join("\n\n");
     let mut messages = Vec::new();
     if !system.is_empty() {
         messages.push(Message::System { content: &system });
@@ -97,8 +102,11 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
         match entry {
             Entry::System(content) => messages.push(Message::System { content }),
             Entry::User(parts) => messages.push(user_message(&parts)),
-            Entry::Assistant { text, calls, .. } => messages
-                .push(Message::Assistant { content: text, tool_calls: calls.into_iter().map(tool_call).collect() }),
+            Entry::Assistant { thinking, text, calls } => messages.push(Message::Assistant {
+                content: text,
+                thinking: thinking.and_then(|(record, thinking)| own_thinking(ask, record, thinking)),
+                tool_calls: calls.into_iter().map(tool_call).collect(),
+            }),
             Entry::Results(results) => messages.extend(results.into_iter().map(|result| Message::Tool {
                 content: result.text,
                 tool_name: result.name,
@@ -107,17 +115,23 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
         }
     }
     let body = serde_json::to_vec(&Body {
-        model,
+        model: ask.model,
         messages,
-        tools: request.tools.iter().map(tool).collect(),
+        tools,
         stream: true,
-        options: Options {
-            num_ctx: settings.context_window,
-            num_predict: ask.max_output(),
-            temperature: temperature(options),
-        },
+        truncate: false,
+        shift: false,
+        think: options::think(ask, &mut notices),
+        format,
+        options: options::options(ask),
     })?;
-    Ok(Written { body, ..Written::default() })
+    Ok(Written { body, notices, prefix: None })
+}
+
+/// The thoughts before a call, where this model had them. Its template decides how long they stay of interest.
+fn own_thinking<'a>(ask: &Ask<'_>, record: &str, thinking: &'a str) -> Option<&'a str> {
+    let proof = proof::read::<IgnoredAny>("ollama", record)?;
+    (proof.from == ask.from && !ask.without_proofs && !thinking.is_empty()).then_some(thinking)
 }
 
 fn user_message<'a>(parts: &[Part<'a>]) -> Message<'a> {
@@ -141,7 +155,27 @@ fn tool_call(call: &ToolUse) -> ToolCall<'_> {
     ToolCall { id: call.id.as_str(), function: Function { name: &call.name, arguments: &call.input } }
 }
 
-fn tool(tool: &ToolSpec) -> Tool<'_> {
-    let function = Declaration { name: &tool.name, description: &tool.description, parameters: &tool.input_schema };
-    Tool { r#type: "function", function }
+/// The tools that can be declared. None at all where the model must not call any, which Ollama cannot be told.
+fn tools<'a>(ask: &Ask<'a>, notices: &mut Vec<String>) -> Vec<Tool<'a>> {
+    let request = ask.request;
+    if request.tools.is_empty() || request.options.tool_choice == Some(ToolChoice::None) {
+        return Vec::new();
+    }
+    if ask.learned.takes_tools == Some(false) {
+        notices.push(format!("all tools are left out: {} takes none", ask.model));
+        return Vec::new();
+    }
+    let mut tools = Vec::with_capacity(request.tools.len());
+    for tool in request.tools.iter().filter(|tool| !ask.learned.tools.contains(&tool.name)) {
+        match declaration(tool) {
+            Ok(function) => tools.push(Tool { r#type: "function", function }),
+            Err(reason) => notices.push(format!("the tool {} is left out: {reason}", tool.name)),
+        }
+    }
+    tools
+}
+
+fn declaration(tool: &ToolSpec) -> Result<Declaration<'_>, String> {
+    let parameters = tool_schema(&tool.input_schema, Rules::Ollama)?;
+    Ok(Declaration { name: &tool.name, description: &tool.description, parameters })
 }
