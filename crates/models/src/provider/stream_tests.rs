@@ -88,8 +88,6 @@ fn anthropic_sample() {
             used 42+1
             Thinking("Two cities, ")
             Thinking("hm.")
-            ThinkingSignature("anthropic:EqQB")
-            ThinkingSignature("anthropic:[{\"type\":\"thinking\",\"thinking\":\"Two cities, hm.\",\"signature\":\"EqQB\"},{\"type\":\"redacted_thinking\",\"data\":\"Emwk\"}]")
             Text("Grüße, ")
             Text("東京")
             call 0 starts: get_weather
@@ -99,6 +97,7 @@ fn anthropic_sample() {
             call 1 starts: clock
             call 1: clock {}
             used 42+34
+            ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"own\":{\"type\":\"thinking\",\"length\":15,\"signature\":\"EqQB\"}},{\"own\":{\"type\":\"redacted_thinking\",\"data\":\"Emwk\"}},{\"text\":15},{\"own\":{\"type\":\"tool_use\",\"id\":\"toolu_1\"}},\"call\",{\"own\":{\"type\":\"tool_use\",\"id\":\"toolu_2\"}},\"call\"]}")
             Stop 42+34"#]],
     );
 }

@@ -55,7 +55,7 @@ fn images() -> Vec<Message> {
 #[tokio::test]
 async fn images_from_users() {
     check(ProviderKind::OpenAi, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lG"}},{"type":"image_url","image_url":{"url":"data:image/svg+xml,<svg/>"}}]}"#]]).await;
-    check(ProviderKind::Anthropic, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"R0lG"}},{"type":"text","text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
+    check(ProviderKind::Anthropic, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"R0lG"}},{"type":"text","text":"[An image was left out here: its data URL is not base64.]","cache_control":{"type":"ephemeral"}}]}"#]]).await;
     check(ProviderKind::Gemini, "m", images(), expect![[r#"{"role":"user","parts":[{"text":"Compare these."},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}},{"inlineData":{"mimeType":"image/gif","data":"R0lG"}},{"text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
     check(ProviderKind::Ollama, "m", images(), expect![[r#"{"role":"user","content":"Compare these.\n\n[An image was left out here: https://example.com/a.png is not a data URL.]\n\n[An image was left out here: its data URL is not base64.]","images":["R0lG"]}"#]]).await;
 }
@@ -94,9 +94,9 @@ async fn calls_and_results() {
         {"role":"tool","tool_call_id":"seed:3","content":"12:00"}
         {"role":"user","content":[{"type":"text","text":"The images of the tool results above:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}},{"type":"text","text":"And?"}]}"#]]).await;
     check(ProviderKind::Anthropic, "m", calls(), expect![[r#"
-        {"role":"user","content":[{"type":"text","text":"Go."}]}
+        {"role":"user","content":[{"type":"text","text":"Go.","cache_control":{"type":"ephemeral"}}]}
         {"role":"assistant","content":[{"type":"text","text":"Going."},{"type":"tool_use","id":"call_1","name":"camera","input":{"z":1.50,"a":12345678901234567890}},{"type":"tool_use","id":"call_2","name":"divide","input":{}},{"type":"tool_use","id":"seed_3","name":"clock","input":{}}]}
-        {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"A photo."},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]},{"type":"tool_result","tool_use_id":"call_2","content":[{"type":"text","text":"division by zero"}],"is_error":true},{"type":"tool_result","tool_use_id":"seed_3","content":[{"type":"text","text":"12:00"}]},{"type":"text","text":"And?"}]}"#]]).await;
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"A photo."},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]},{"type":"tool_result","tool_use_id":"call_2","content":[{"type":"text","text":"division by zero"}],"is_error":true},{"type":"tool_result","tool_use_id":"seed_3","content":[{"type":"text","text":"12:00"}]},{"type":"text","text":"And?","cache_control":{"type":"ephemeral"}}]}"#]]).await;
     check(ProviderKind::Gemini, "m", calls(), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
         {"role":"model","parts":[{"text":"Going."},{"functionCall":{"id":"call_1","name":"camera","args":{"z":1.50,"a":12345678901234567890}}},{"functionCall":{"id":"call_2","name":"divide","args":{}}},{"functionCall":{"id":"seed:3","name":"clock","args":{}}}]}
@@ -124,11 +124,16 @@ fn thinking() -> Vec<Message> {
     };
     vec![
         Message::user("1"),
-        answer(Some("anthropic:EqQB"), vec![]),
+        answer(
+            Some(
+                r#"anthropic:{"from":"anthropic/m","prefix":"56d6cd2ee2704e46d872f046.0","pieces":[{"own":{"type":"thinking","length":3,"signature":"EqQB"}},{"text":5}]}"#,
+            ),
+            vec![],
+        ),
         Message::user("2"),
         answer(
             Some(
-                r#"anthropic:[{"type":"thinking","thinking":"Hm","signature":"A"},{"type":"redacted_thinking","data":"B"}]"#,
+                r#"anthropic:{"from":"anthropic/m","prefix":"74a3da08d8a607c97f785c6e.1","pieces":[{"own":{"type":"thinking","length":3,"signature":"A"}},{"text":5},{"own":{"type":"redacted_thinking","data":"B"}}]}"#,
             ),
             vec![],
         ),
@@ -161,12 +166,12 @@ async fn reasoning_goes_back_to_who_signed_it() {
         {"role":"user","content":[{"type":"text","text":"1"}]}
         {"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"EqQB"},{"type":"text","text":"Well."}]}
         {"role":"user","content":[{"type":"text","text":"2"}]}
-        {"role":"assistant","content":[{"type":"thinking","thinking":"Hm","signature":"A"},{"type":"redacted_thinking","data":"B"},{"type":"text","text":"Well."}]}
+        {"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"A"},{"type":"text","text":"Well."},{"type":"redacted_thinking","data":"B"}]}
         {"role":"user","content":[{"type":"text","text":"3"}]}
         {"role":"assistant","content":[{"type":"text","text":"Well."},{"type":"tool_use","id":"call_1","name":"clock","input":{}}]}
-        {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"12:00"}]}]}
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"12:00"}],"cache_control":{"type":"ephemeral"}}]}
         {"role":"assistant","content":[{"type":"text","text":"Well."}]}
-        {"role":"user","content":[{"type":"text","text":"4"}]}"#]]).await;
+        {"role":"user","content":[{"type":"text","text":"4","cache_control":{"type":"ephemeral"}}]}"#]]).await;
     check(ProviderKind::Gemini, "gemini-3-pro", thinking(), expect![[r#"
         {"role":"user","parts":[{"text":"1"}]}
         {"role":"model","parts":[{"text":"Well."}]}
@@ -236,13 +241,13 @@ async fn instructions_tools_and_caps() {
             ProviderKind::Anthropic,
             "claude-sonnet-4-5",
             expect![[r#"
-            max_tokens: 2000
-            messages: [{"role":"user","content":[{"type":"text","text":"hello"}]}]
-            model: "claude-sonnet-4-5"
-            stream: true
-            system: "Be brief."
-            thinking: {"type":"enabled","budget_tokens":1500}
-            tools: [{"name":"clock","description":"Tells the time.","input_schema":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}]"#]],
+                max_tokens: 2000
+                messages: [{"role":"user","content":[{"type":"text","text":"hello","cache_control":{"type":"ephemeral"}}]}]
+                model: "claude-sonnet-4-5"
+                stream: true
+                system: [{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]
+                thinking: {"type":"enabled","budget_tokens":1500}
+                tools: [{"name":"clock","description":"Tells the time.","input_schema":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}]"#]],
         ),
         (
             ProviderKind::Gemini,
@@ -275,25 +280,10 @@ async fn instructions_tools_and_caps() {
 #[tokio::test]
 async fn anthropic_is_told_a_cap_where_the_request_has_none() {
     let kind = ProviderKind::Anthropic;
-    for (model, cap) in [("claude-3-haiku-20240307", 4096), ("claude-sonnet-4-5", 32_000)] {
+    for (model, cap) in [("claude-3-haiku-20240307", 4096), ("claude-sonnet-4-5", 64_000), ("m", 32_000)] {
         let request = ModelRequest { messages: [Message::user("hello")].into(), ..ModelRequest::default() };
         let body = body(kind, model, ProviderConfig::new(kind), request).await;
         assert!(body.contains(&format!("\"max_tokens\":{cap},")), "{body}");
         assert!(!body.contains("thinking"), "{body}");
-    }
-}
-
-#[tokio::test]
-async fn anthropic_is_not_told_to_think_about_calls_that_another_provider_made() {
-    let kind = ProviderKind::Anthropic;
-    let mut messages = thinking();
-    messages.truncate(7);
-    for (signature, thinks) in [("anthropic:EqQB", true), ("gemini:{}", false)] {
-        let Message::Assistant { content: Content::Blocks(blocks) } = &mut messages[5] else { unreachable!() };
-        blocks[0] = Block::Thinking { text: "Hm.".into(), signature: Some(signature.into()) };
-        let config = ProviderConfig { thinking_budget: Some(2000), ..ProviderConfig::new(kind) };
-        let request = ModelRequest { messages: messages.clone().into(), ..ModelRequest::default() };
-        let body = body(kind, "claude-sonnet-4-5", config, request).await;
-        assert_eq!(body.contains("budget_tokens"), thinks, "{signature}");
     }
 }

@@ -6,7 +6,7 @@ use everturn_core::Usage;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::proof::ThinkingBlock;
+use super::proof::Own;
 use crate::{
     model::ModelFinish,
     provider::{
@@ -72,6 +72,8 @@ enum Block {
         data: String,
     },
     ToolUse {
+        #[serde(default)]
+        id: String,
         name: String,
         #[serde(default)]
         input: Value,
@@ -101,20 +103,39 @@ struct Tokens {
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     output_tokens: Option<u64>,
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Deserialize)]
+struct OutputDetails {
+    thinking_tokens: Option<u64>,
 }
 
 /// Reads one answer.
 #[derive(Default)]
 pub(super) struct Events {
     open: HashMap<u64, Open>,
-    thinking: Vec<ThinkingBlock>,
-    usage: Option<Usage>,
+    /// Whether there was a thinking block. The calls around it must go back under the ids that they came with.
+    has_thought: bool,
+    /// The ids of the calls before the first thinking block.
+    ids: Vec<String>,
+    /// Whether the block before was text.
+    after_text: bool,
+    counts: Counts,
 }
 
 /// A block that has not stopped.
 enum Open {
-    Thinking { thinking: String, signature: String },
+    Thinking { length: usize, signature: String },
     Call { part: u32, input: Value, streamed: bool },
+}
+
+/// What the provider has told of the tokens so far.
+#[derive(Default)]
+struct Counts {
+    /// Neither read from the cache nor written to it.
+    plain_input: u64,
+    usage: Usage,
 }
 
 impl Decoder for Events {
@@ -143,34 +164,53 @@ impl Decoder for Events {
 }
 
 impl Events {
-    /// Counts come twice: at the start, and with the final number of tokens written at the end.
+    /// Counts come at the start and again with every `message_delta`: totals so far, of which the later one counts. A zero
+    /// after a count is a gateway that does not know.
     fn tokens(&mut self, tokens: Option<Tokens>, answer: &mut Answer) {
         let Some(tokens) = tokens else { return };
-        let mut usage = self.usage.unwrap_or_default();
-        if let Some(input) = tokens.input_tokens {
-            let cached = tokens.cache_creation_input_tokens.unwrap_or(0) + tokens.cache_read_input_tokens.unwrap_or(0);
-            usage.input = usage.input.max(input.saturating_add(cached));
+        let Counts { plain_input, usage } = &mut self.counts;
+        let thinking = tokens.output_tokens_details.and_then(|details| details.thinking_tokens);
+        for (count, told) in [
+            (plain_input, tokens.input_tokens),
+            (&mut usage.cached_input, tokens.cache_read_input_tokens),
+            (&mut usage.cache_write, tokens.cache_creation_input_tokens),
+            (&mut usage.output, tokens.output_tokens),
+            (&mut usage.reasoning, thinking),
+        ] {
+            if let Some(told) = told.filter(|told| *told > 0) {
+                *count = told;
+            }
         }
-        if let Some(output) = tokens.output_tokens {
-            usage.output = output;
-        }
-        self.usage = Some(usage);
-        answer.usage(usage);
+        let counts = &mut self.counts;
+        let cached = counts.usage.cached_input.saturating_add(counts.usage.cache_write);
+        counts.usage.input = counts.plain_input.saturating_add(cached);
+        answer.usage(counts.usage);
     }
 
     fn start(&mut self, index: u64, block: Block, answer: &mut Answer) -> Result<(), Fault> {
+        let is_text = matches!(block, Block::Text { .. });
+        if is_text && self.after_text {
+            answer.own(&Own::Text);
+        }
+        self.after_text = is_text;
         match block {
             Block::Text { text } => answer.text(text),
             Block::Thinking { thinking, signature } => {
-                answer.thinking(thinking.as_str());
-                self.open.insert(index, Open::Thinking { thinking, signature });
+                self.think(answer);
+                self.open.insert(index, Open::Thinking { length: thinking.len(), signature });
+                answer.thinking(thinking);
             }
             Block::RedactedThinking { data } => {
-                self.thinking.push(ThinkingBlock::RedactedThinking { data });
-                self.sign(answer);
+                self.think(answer);
+                answer.own(&Own::RedactedThinking { data });
             }
-            Block::ToolUse { name, input } => {
+            Block::ToolUse { id, name, input } => {
                 let part = answer.start_call(name)?;
+                if self.has_thought {
+                    answer.own(&Own::ToolUse { id });
+                } else {
+                    self.ids.push(id);
+                }
                 self.open.insert(index, Open::Call { part, input, streamed: false });
             }
             Block::Other => {}
@@ -178,12 +218,17 @@ impl Events {
         Ok(())
     }
 
+    fn think(&mut self, answer: &mut Answer) {
+        self.has_thought = true;
+        self.ids.drain(..).for_each(|id| answer.own(&Own::ToolUse { id }));
+    }
+
     fn delta(&mut self, index: u64, delta: Delta, answer: &mut Answer) -> Result<(), Fault> {
         match (delta, self.open.get_mut(&index)) {
             (Delta::Text { text }, _) => answer.text(text),
-            (Delta::Thinking { thinking: piece }, Some(Open::Thinking { thinking, .. })) => {
-                thinking.push_str(&piece);
-                answer.thinking(piece);
+            (Delta::Thinking { thinking }, Some(Open::Thinking { length, .. })) => {
+                *length += thinking.len();
+                answer.thinking(thinking);
             }
             (Delta::Signature { signature: piece }, Some(Open::Thinking { signature, .. })) => {
                 signature.push_str(&piece);
@@ -200,9 +245,8 @@ impl Events {
 
     fn stop(&mut self, index: u64, answer: &mut Answer) -> Result<(), Fault> {
         match self.open.remove(&index) {
-            Some(Open::Thinking { thinking, signature }) if !signature.is_empty() => {
-                self.thinking.push(ThinkingBlock::Thinking { thinking, signature });
-                self.sign(answer);
+            Some(Open::Thinking { length, signature }) if length > 0 || !signature.is_empty() => {
+                answer.own(&Own::Thinking { length, signature });
             }
             Some(Open::Call { part, input, streamed }) => {
                 // Input that did not stream came whole with the start.
@@ -214,11 +258,5 @@ impl Events {
             Some(Open::Thinking { .. }) | None => {}
         }
         Ok(())
-    }
-
-    fn sign(&self, answer: &mut Answer) {
-        if let Some(block) = self.thinking.last() {
-            answer.own(block);
-        }
     }
 }

@@ -1,8 +1,14 @@
 //! Anthropic's messages.
 
+mod conversation;
 mod decode;
+mod models;
+mod output_schema;
 mod proof;
 mod request;
+#[cfg(test)]
+mod tests;
+mod thinking;
 
 use http::{HeaderMap, HeaderValue, header::InvalidHeaderValue};
 use reqwest::Url;
@@ -14,15 +20,26 @@ use super::{
     wire::{Ask, Wire, Written, below, secret_header},
 };
 
+/// The wire's name in the records that it leaves. Persisted.
+const NAME: &str = "anthropic";
+
 /// The version of the wire that we speak.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
+
+/// Lets requests say what happens to thinking whose prefix has changed.
+const BINDING_CONTROLS: HeaderValue = HeaderValue::from_static("thinking-binding-controls-2026-08-01");
+
+/// Whether a host is Anthropic's own, which knows fields that compatible servers and clouds may refuse.
+fn is_official(host: &str) -> bool {
+    host.eq_ignore_ascii_case("api.anthropic.com")
+}
 
 /// The wire.
 pub(super) struct Anthropic;
 
 impl Wire for Anthropic {
     fn name(&self) -> &'static str {
-        "anthropic"
+        NAME
     }
 
     fn default_base(&self) -> &'static str {
@@ -41,9 +58,12 @@ impl Wire for Anthropic {
         below(base, "/messages")
     }
 
-    fn headers(&self, key: Option<&SecretString>, _base: &Url) -> Result<HeaderMap, InvalidHeaderValue> {
+    fn headers(&self, key: Option<&SecretString>, base: &Url) -> Result<HeaderMap, InvalidHeaderValue> {
         let mut headers = HeaderMap::new();
         headers.insert("anthropic-version", VERSION);
+        if base.host_str().is_some_and(is_official) {
+            headers.insert("anthropic-beta", BINDING_CONTROLS);
+        }
         if let Some(key) = key {
             headers.insert("x-api-key", secret_header("", key)?);
         }
@@ -60,5 +80,12 @@ impl Wire for Anthropic {
 
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(decode::Events::default())
+    }
+
+    fn list_url(&self, base: &Url) -> Option<Url> {
+        let mut url = below(base, "/models");
+        // The whole list in one page; the usual one has twenty models.
+        url.query_pairs_mut().append_pair("limit", "1000");
+        Some(url)
     }
 }

@@ -1,17 +1,27 @@
 //! Requests.
 
-use everturn_core::{Json, ToolSpec, ToolUse};
+use everturn_core::{Effort, Json, OutputFormat, ToolChoice};
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 
-use super::proof::{self, ThinkingBlock};
+use super::{
+    conversation::{self, Conversation, Message, Role},
+    models::{Rules, Sampling},
+    output_schema::output_schema,
+    thinking::{self, Decision, Wish},
+};
 use crate::provider::{
-    history::{self, Entry, Part, ResultImages, ToolResult},
-    image::{self, Image},
+    history,
+    proof::Prefix,
+    schema::{self, tool_schema},
     wire::{Ask, Written, temperature},
 };
 
-/// The smallest budget for thinking that the provider takes.
-const MIN_THINKING_BUDGET: u64 = 1024;
+/// The cap on an answer where nothing else is known. The API wants one.
+const USUAL_CAP: u64 = 32_000;
+
+/// Marks the end of what the provider shall keep in its cache.
+const CACHE_CONTROL: &str = r#","cache_control":{"type":"ephemeral"}}"#;
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -19,172 +29,275 @@ struct Body<'a> {
     max_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
-    stream: bool,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    system: String,
-    messages: Vec<Message<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<Thinking>,
-}
-
-#[derive(Serialize)]
-struct Thinking {
-    r#type: &'static str,
-    budget_tokens: u64,
-}
-
-#[derive(Serialize)]
-struct Message<'a> {
-    role: Role,
-    content: Vec<Block<'a>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Role {
-    User,
-    Assistant,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Block<'a> {
-    Thinking(ThinkingBlock),
-    Plain(PlainBlock<'a>),
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stop_sequences: Vec<&'a str>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[Box<RawValue>; 1]>,
+    messages: Vec<Message>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<thinking::Config>,
+    #[serde(skip_serializing_if = "OutputConfig::is_empty")]
+    output_config: OutputConfig,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum PlainBlock<'a> {
-    Text {
-        text: String,
-    },
-    Image {
-        source: Source<'a>,
-    },
-    ToolUse {
-        id: String,
-        name: &'a str,
-        input: &'a Json,
-    },
-    ToolResult {
-        tool_use_id: String,
-        content: Vec<PlainBlock<'a>>,
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        is_error: bool,
-    },
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Source<'a> {
-    Url { url: &'a str },
-    Base64 { media_type: &'a str, data: &'a str },
+enum SystemBlock<'a> {
+    Text { text: &'a str },
 }
 
 #[derive(Serialize)]
 struct Tool<'a> {
     name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
     input_schema: &'a Json,
+}
+
+#[derive(Serialize)]
+struct Choice<'a> {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    disable_parallel_tool_use: bool,
+}
+
+impl Choice<'_> {
+    fn is_forced(&self) -> bool {
+        matches!(self.r#type, "any" | "tool")
+    }
+}
+
+#[derive(Default, Serialize)]
+struct OutputConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<Effort>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format>,
+}
+
+impl OutputConfig {
+    fn is_empty(&self) -> bool {
+        self.effort.is_none() && self.format.is_none()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format {
+    JsonSchema { schema: Box<RawValue> },
 }
 
 pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
     let Ask { model, settings, request, .. } = *ask;
     let options = &request.options;
-    let mut messages: Vec<Message<'_>> = Vec::new();
-    let mut may_think = true;
-    for entry in history::entries(ask, ResultImages::Inline) {
-        let (role, mut content) = match entry {
-            Entry::System(text) => {
-                (Role::User, vec![Block::Plain(PlainBlock::Text { text: history::system_as_text(text) })])
-            }
-            Entry::User(parts) => {
-                may_think = true;
-                (Role::User, parts.iter().map(|part| Block::Plain(user_block(part))).collect())
-            }
-            Entry::Assistant { thinking, text, calls } => {
-                let has_calls = !calls.is_empty();
-                let blocks = assistant_blocks(thinking, text, calls);
-                // While calls are being answered the wire takes thinking only if they began with it, which those that
-                // another provider made did not.
-                may_think = !has_calls || matches!(blocks.first(), Some(Block::Thinking(_)));
-                (Role::Assistant, blocks)
-            }
-            Entry::Results(results) => {
-                (Role::User, results.into_iter().map(|result| Block::Plain(result_block(result))).collect())
-            }
-        };
-        // Results come from the user here, so that a user's message may follow them: the wire wants both as one.
-        match messages.last_mut() {
-            Some(last) if last.role == role => last.content.append(&mut content),
-            Some(_) | None => messages.push(Message { role, content }),
+    let rules = Rules::of(model);
+    let mut notices = Vec::new();
+
+    let mut system = history::system(request);
+    let format = output_format(ask, &rules, &mut system, &mut notices);
+    let (names, mut tools) = tools(ask, &mut notices)?;
+    let mut prefix = Prefix::default();
+    prefix.add(system.as_bytes());
+    tools.iter().for_each(|tool| prefix.add(tool.get().as_bytes()));
+    let Conversation { mut messages, prefix, may_begin } = conversation::write(ask, &rules, prefix)?;
+
+    let max_tokens = ask.max_output().or(ask.most_output()).unwrap_or(USUAL_CAP).max(1);
+    let tool_choice = tool_choice(ask, &rules, &names, &mut notices);
+    let wish = Wish {
+        model,
+        rules: &rules,
+        options,
+        budget: settings.thinking_budget,
+        max_tokens,
+        may_begin,
+        forces_call: tool_choice.as_ref().is_some_and(Choice::is_forced),
+        binds: super::is_official(&settings.host),
+    };
+    let decision = wish.decide(&mut notices);
+    let (temperature, top_p) = sampling(ask, &rules, &decision, &mut notices);
+    let stop_sequences = stop_sequences(ask, &mut notices);
+
+    let system =
+        if system.trim().is_empty() { None } else { Some(to_raw_value(&SystemBlock::Text { text: &system })?) };
+    let system = match system {
+        Some(block) => Some([marked(&block)?]),
+        None => {
+            mark_last(&mut tools)?;
+            None
         }
-    }
-    let answer = ask.max_output().unwrap_or_else(|| ask.most_output().unwrap_or(32_000));
-    // The budget counts towards the cap and must leave room for an answer; without room there is no thinking.
-    let budget = settings.thinking_budget.map(|budget| budget.min(answer.saturating_sub(1)));
-    let thinking = budget
-        .filter(|budget| may_think && *budget >= MIN_THINKING_BUDGET)
-        .map(|budget_tokens| Thinking { r#type: "enabled", budget_tokens });
+    };
+    mark_messages(&mut messages)?;
     let body = serde_json::to_vec(&Body {
         model,
-        max_tokens: answer,
-        // A model that thinks takes no other temperature than its own.
-        temperature: temperature(options).filter(|_| thinking.is_none()).map(|temperature| temperature.min(1.0)),
+        max_tokens,
+        temperature,
+        top_p,
+        stop_sequences,
         stream: true,
-        system: request.system.clone(),
+        system,
         messages,
-        tools: request.tools.iter().map(tool).collect(),
-        thinking,
+        tools,
+        tool_choice,
+        thinking: decision.thinking,
+        output_config: OutputConfig { effort: decision.effort, format },
     })?;
-    Ok(Written { body, ..Written::default() })
+    Ok(Written { body, notices, prefix: Some(prefix) })
 }
 
-fn user_block<'a>(part: &Part<'a>) -> PlainBlock<'a> {
-    match part {
-        Part::Text(text) => PlainBlock::Text { text: text.to_string() },
-        Part::Document(document) => PlainBlock::Text { text: document.text.clone() },
-        Part::Image(url) => image_block(url),
+/// The names and declarations of the tools that can be declared.
+fn tools<'a>(
+    ask: &Ask<'a>,
+    notices: &mut Vec<String>,
+) -> Result<(Vec<&'a str>, Vec<Box<RawValue>>), serde_json::Error> {
+    let (mut names, mut tools) = (Vec::new(), Vec::new());
+    for tool in ask.request.tools.iter().filter(|tool| !ask.learned.tools.contains(&tool.name)) {
+        match tool_schema(&tool.input_schema, schema::Rules::Anthropic) {
+            Ok(schema) => {
+                let (name, description) = (tool.name.as_str(), tool.description.as_str());
+                tools.push(to_raw_value(&Tool { name, description, input_schema: &schema })?);
+                names.push(name);
+            }
+            Err(reason) => notices.push(format!("the tool {} is left out: {reason}", tool.name)),
+        }
+    }
+    Ok((names, tools))
+}
+
+/// The shape of the answer; in words at the end of the instructions where the API cannot be held to it.
+fn output_format(ask: &Ask<'_>, rules: &Rules, system: &mut String, notices: &mut Vec<String>) -> Option<Format> {
+    let model = ask.model;
+    let words = match ask.request.options.output.as_ref()? {
+        OutputFormat::JsonObject => {
+            notices.push(format!("JSON is asked for in words only: {model} cannot be held to it without a schema"));
+            "Answer with a single JSON object and nothing else: no text around it, no code fence.".to_owned()
+        }
+        OutputFormat::JsonSchema { schema, .. } => {
+            let reason = if rules.structured {
+                match output_schema(schema) {
+                    Ok(schema) => return Some(Format::JsonSchema { schema }),
+                    Err(reason) => format!("{model} does not take the schema, because {reason}"),
+                }
+            } else {
+                format!("{model} cannot be held to a schema")
+            };
+            notices.push(format!("the answer's JSON schema is given in words only: {reason}"));
+            let schema = schema.as_str();
+            format!(
+                "Answer with a single JSON value that fits the JSON schema below and nothing else: no text around it, no code fence.\n{schema}"
+            )
+        }
+    };
+    if !system.is_empty() {
+        system.push_str("\n\n");
+    }
+    system.push_str(&words);
+    None
+}
+
+fn tool_choice<'a>(ask: &Ask<'a>, rules: &Rules, names: &[&str], notices: &mut Vec<String>) -> Option<Choice<'a>> {
+    let model = ask.model;
+    let options = &ask.request.options;
+    let asked = options.tool_choice.as_ref();
+    if names.is_empty() {
+        if let Some(ToolChoice::Required | ToolChoice::Named(_)) = asked {
+            notices.push("the forced tool call is not asked for: there are no tools".to_owned());
+        }
+        return None;
+    }
+    let one_call = options.parallel_tool_calls == Some(false);
+    let choice = |r#type, name| Choice { r#type, name, disable_parallel_tool_use: one_call };
+    let unforced = one_call.then(|| choice("auto", None));
+    let Some(asked) = asked else { return unforced };
+    match asked {
+        ToolChoice::Auto => Some(choice("auto", None)),
+        ToolChoice::None => Some(Choice { r#type: "none", name: None, disable_parallel_tool_use: false }),
+        ToolChoice::Required | ToolChoice::Named(_) if !rules.forced_choice => {
+            notices.push(format!("the tool call is not forced: {model} decides itself which tools it calls"));
+            unforced
+        }
+        ToolChoice::Required => Some(choice("any", None)),
+        ToolChoice::Named(name) if names.contains(&name.as_str()) => Some(choice("tool", Some(name.as_str()))),
+        ToolChoice::Named(name) => {
+            notices.push(format!("the call of {name} is not forced: the request declares no such tool"));
+            unforced
+        }
     }
 }
 
-fn image_block(url: &str) -> PlainBlock<'_> {
-    match Image::of(url) {
-        Image::Address(url) => PlainBlock::Image { source: Source::Url { url } },
-        Image::Data { media_type, base64 } => PlainBlock::Image { source: Source::Base64 { media_type, data: base64 } },
-        Image::Unreadable => PlainBlock::Text { text: image::UNREADABLE.to_owned() },
+/// Temperature and `top_p`, as far as the model takes them.
+fn sampling(
+    ask: &Ask<'_>,
+    rules: &Rules,
+    decision: &Decision,
+    notices: &mut Vec<String>,
+) -> (Option<f64>, Option<f64>) {
+    let model = ask.model;
+    let options = &ask.request.options;
+    for (is_asked, name) in [
+        (options.seed.is_some(), "seed"),
+        (options.frequency_penalty.is_some(), "frequency_penalty"),
+        (options.presence_penalty.is_some(), "presence_penalty"),
+    ] {
+        if is_asked {
+            notices.push(format!("{name} is not sent: {model} takes none"));
+        }
     }
-}
-
-fn assistant_blocks<'a>(thinking: Option<(&str, &str)>, text: String, calls: Vec<&'a ToolUse>) -> Vec<Block<'a>> {
-    let thinking = thinking.map(|(proof, text)| proof::read(proof, text)).unwrap_or_default();
-    let mut blocks: Vec<Block<'a>> = thinking.into_iter().map(Block::Thinking).collect();
-    if !text.trim().is_empty() {
-        blocks.push(Block::Plain(PlainBlock::Text { text }));
+    let temperature = temperature(options);
+    let top_p = options.top_p.map(|thousandths| f64::from(thousandths) / 1000.0);
+    let mut refuse = |name: &str, why: &str| notices.push(format!("{name} is not sent: {model} takes none{why}"));
+    if rules.sampling == Sampling::None || decision.thinks() {
+        let why = if rules.sampling == Sampling::None { "" } else { " while it thinks" };
+        temperature.iter().for_each(|_| refuse("temperature", why));
+        top_p.iter().for_each(|_| refuse("top_p", why));
+        return (None, None);
     }
-    blocks.extend(calls.into_iter().map(|call| {
-        Block::Plain(PlainBlock::ToolUse { id: call_id(call.id.as_str()), name: &call.name, input: &call.input })
-    }));
-    blocks
-}
-
-fn result_block(result: ToolResult<'_>) -> PlainBlock<'_> {
-    let mut content = Vec::new();
-    if !result.text.trim().is_empty() {
-        content.push(PlainBlock::Text { text: result.text });
+    let top_p = top_p.filter(|_| {
+        let is_taken = temperature.is_none() || rules.sampling == Sampling::Both;
+        if !is_taken {
+            refuse("top_p", " beside a temperature");
+        }
+        is_taken
+    });
+    if temperature.is_some_and(|temperature| temperature > 1.0) {
+        notices.push(format!("temperature 1 is sent instead of a higher one: {model} takes no more"));
     }
-    content.extend(result.images.into_iter().map(image_block));
-    PlainBlock::ToolResult { tool_use_id: call_id(result.call_id), content, is_error: result.is_error }
+    (temperature.map(|temperature| temperature.min(1.0)), top_p.map(|top_p| top_p.min(1.0)))
 }
 
-/// Ids that clients made may have characters that this wire does not take; ours never do.
-fn call_id(id: &str) -> String {
-    id.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }).collect()
+fn stop_sequences<'a>(ask: &Ask<'a>, notices: &mut Vec<String>) -> Vec<&'a str> {
+    let (sent, blank): (Vec<&str>, Vec<&str>) =
+        ask.request.options.stop.iter().map(String::as_str).partition(|stop| !stop.trim().is_empty());
+    if !blank.is_empty() {
+        notices.push(format!("stop texts without a visible character are not sent: {} takes none", ask.model));
+    }
+    sent
 }
 
-fn tool(tool: &ToolSpec) -> Tool<'_> {
-    Tool { name: &tool.name, description: &tool.description, input_schema: &tool.input_schema }
+/// Marks what the next request will have in common with this one: all of it, and what it has in common with the one
+/// before. The provider looks back only twenty blocks from a mark, and a step with many calls adds more.
+fn mark_messages(messages: &mut [Message]) -> Result<(), serde_json::Error> {
+    let users = messages.iter_mut().rev().filter(|message| message.role == Role::User);
+    users.take(2).try_for_each(|message| mark_last(&mut message.content))
+}
+
+fn mark_last(blocks: &mut [Box<RawValue>]) -> Result<(), serde_json::Error> {
+    if let Some(last) = blocks.last_mut() {
+        *last = marked(last)?;
+    }
+    Ok(())
+}
+
+/// An object that we wrote, with a mark for the cache as its last field.
+fn marked(block: &RawValue) -> Result<Box<RawValue>, serde_json::Error> {
+    let json = block.get();
+    RawValue::from_string(format!("{}{CACHE_CONTROL}", json.strip_suffix('}').unwrap_or(json)))
 }
