@@ -68,7 +68,7 @@ pub(super) async fn readable(request: ModelRequest, limits: Limits) -> ModelRequ
 
 /// The messages where some image must change; nothing where all fit.
 async fn converted(messages: &Arc<[Message]>, limits: Limits, cache: &Arc<Cache>) -> Option<Arc<[Message]>> {
-    let keys: Arc<[Key]> = {
+    let keys: Vec<Key> = {
         let messages = Arc::clone(messages);
         // Digests of many megabytes, for each step of a turn.
         let digests = spawn_blocking(move || images(&messages).map(|url| Key::of(url, limits)).collect());
@@ -104,10 +104,13 @@ async fn converted(messages: &Arc<[Message]>, limits: Limits, cache: &Arc<Cache>
 }
 
 async fn convert_one(messages: &Arc<[Message]>, index: usize, limits: Limits) -> Outcome {
-    // The semaphore is never closed.
-    let _permit = CONVERSIONS.acquire().await;
+    // Never closed. The permit goes along, since a conversion goes on when its caller does not wait for it any longer.
+    let permit = CONVERSIONS.acquire().await;
     let messages = Arc::clone(messages);
-    let outcome = spawn_blocking(move || images(&messages).nth(index).map(|url| convert(url, limits)));
+    let outcome = spawn_blocking(move || {
+        let _permit = permit;
+        images(&messages).nth(index).map(|url| convert(url, limits))
+    });
     // A decoder that panics has found data that it does not expect.
     outcome.await.ok().flatten().unwrap_or(Outcome::LeftOut(convert::BROKEN.into()))
 }

@@ -46,7 +46,7 @@ fn images() -> Vec<Message> {
     let blocks = vec![
         Block::Text("Compare these.".into()),
         image("https://example.com/a.png"),
-        image("data:image/gif;base64,R0lG"),
+        image("data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"),
         image("data:image/svg+xml,<svg/>"),
     ];
     vec![Message::User { content: Content::Blocks(blocks) }]
@@ -54,10 +54,10 @@ fn images() -> Vec<Message> {
 
 #[tokio::test]
 async fn images_from_users() {
-    check(ProviderKind::OpenAi, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lG"}},{"type":"image_url","image_url":{"url":"data:image/svg+xml,<svg/>"}}]}"#]]).await;
-    check(ProviderKind::Anthropic, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"R0lG"}},{"type":"text","text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
-    check(ProviderKind::Gemini, "m", images(), expect![[r#"{"role":"user","parts":[{"text":"Compare these."},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}},{"inlineData":{"mimeType":"image/gif","data":"R0lG"}},{"text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
-    check(ProviderKind::Ollama, "m", images(), expect![[r#"{"role":"user","content":"Compare these.\n\n[An image was left out here: https://example.com/a.png is not a data URL.]\n\n[An image was left out here: its data URL is not base64.]","images":["R0lG"]}"#]]).await;
+    check(ProviderKind::OpenAi, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"}},{"type":"text","text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
+    check(ProviderKind::Anthropic, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"}},{"type":"text","text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
+    check(ProviderKind::Gemini, "m", images(), expect![[r#"{"role":"user","parts":[{"text":"Compare these."},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}},{"inlineData":{"mimeType":"image/gif","data":"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"}},{"text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
+    check(ProviderKind::Ollama, "m", images(), expect![[r#"{"role":"user","content":"Compare these.\n\n[An image was left out here: https://example.com/a.png is not a data URL.]\n\n[An image was left out here: its data URL is not base64.]","images":["R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"]}"#]]).await;
 }
 
 /// Parallel calls, one of them failed, one with an image, then a user who goes on; ids and inputs as they were made.
@@ -73,7 +73,7 @@ fn calls() -> Vec<Message> {
         call("seed:3", "clock", "{}"),
     ];
     let result = |id: &str, content: Content, is_error| Message::Tool { call_id: CallId::new(id), content, is_error };
-    let photo = vec![Block::Text("A photo.".into()), image("data:image/png;base64,iVBO")];
+    let photo = vec![Block::Text("A photo.".into()), image("data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")];
     vec![
         Message::user("Go."),
         Message::Assistant { content: Content::answer(String::new(), None, "Going.".into(), calls) },
@@ -92,26 +92,26 @@ async fn calls_and_results() {
         {"role":"tool","tool_call_id":"call_1","content":"A photo."}
         {"role":"tool","tool_call_id":"call_2","content":"division by zero"}
         {"role":"tool","tool_call_id":"seed:3","content":"12:00"}
-        {"role":"user","content":[{"type":"text","text":"The images of the tool results above:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}},{"type":"text","text":"And?"}]}"#]]).await;
+        {"role":"user","content":[{"type":"text","text":"The images of the tool results above:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}},{"type":"text","text":"And?"}]}"#]]).await;
     check(ProviderKind::Anthropic, "m", calls(), expect![[r#"
         {"role":"user","content":[{"type":"text","text":"Go."}]}
         {"role":"assistant","content":[{"type":"text","text":"Going."},{"type":"tool_use","id":"call_1","name":"camera","input":{"z":1.50,"a":12345678901234567890}},{"type":"tool_use","id":"call_2","name":"divide","input":{}},{"type":"tool_use","id":"seed_3","name":"clock","input":{}}]}
-        {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"A photo."},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]},{"type":"tool_result","tool_use_id":"call_2","content":[{"type":"text","text":"division by zero"}],"is_error":true},{"type":"tool_result","tool_use_id":"seed_3","content":[{"type":"text","text":"12:00"}]},{"type":"text","text":"And?"}]}"#]]).await;
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"A photo."},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}}]},{"type":"tool_result","tool_use_id":"call_2","content":[{"type":"text","text":"division by zero"}],"is_error":true},{"type":"tool_result","tool_use_id":"seed_3","content":[{"type":"text","text":"12:00"}]},{"type":"text","text":"And?"}]}"#]]).await;
     check(ProviderKind::Gemini, "m", calls(), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
         {"role":"model","parts":[{"text":"Going."},{"functionCall":{"id":"call_1","name":"camera","args":{"z":1.50,"a":12345678901234567890}}},{"functionCall":{"id":"call_2","name":"divide","args":{}}},{"functionCall":{"id":"seed:3","name":"clock","args":{}}}]}
-        {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"camera","response":{"output":"A photo."}}},{"functionResponse":{"id":"call_2","name":"divide","response":{"error":"division by zero"}}},{"functionResponse":{"id":"seed:3","name":"clock","response":{"output":"12:00"}}},{"inlineData":{"mimeType":"image/png","data":"iVBO"}},{"text":"And?"}]}"#]]).await;
+        {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"camera","response":{"output":"A photo."}}},{"functionResponse":{"id":"call_2","name":"divide","response":{"error":"division by zero"}}},{"functionResponse":{"id":"seed:3","name":"clock","response":{"output":"12:00"}}},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}},{"text":"And?"}]}"#]]).await;
     check(ProviderKind::Gemini, "gemini-3-pro", calls(), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
         {"role":"model","parts":[{"text":"Going."},{"functionCall":{"id":"call_1","name":"camera","args":{"z":1.50,"a":12345678901234567890}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"id":"call_2","name":"divide","args":{}}},{"functionCall":{"id":"seed:3","name":"clock","args":{}}}]}
-        {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"camera","response":{"output":"A photo."}}},{"functionResponse":{"id":"call_2","name":"divide","response":{"error":"division by zero"}}},{"functionResponse":{"id":"seed:3","name":"clock","response":{"output":"12:00"}}},{"inlineData":{"mimeType":"image/png","data":"iVBO"}},{"text":"And?"}]}"#]]).await;
+        {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"camera","response":{"output":"A photo."}}},{"functionResponse":{"id":"call_2","name":"divide","response":{"error":"division by zero"}}},{"functionResponse":{"id":"seed:3","name":"clock","response":{"output":"12:00"}}},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}},{"text":"And?"}]}"#]]).await;
     check(ProviderKind::Ollama, "m", calls(), expect![[r#"
         {"role":"user","content":"Go."}
         {"role":"assistant","content":"Going.","tool_calls":[{"id":"call_1","function":{"name":"camera","arguments":{"z":1.50,"a":12345678901234567890}}},{"id":"call_2","function":{"name":"divide","arguments":{}}},{"id":"seed:3","function":{"name":"clock","arguments":{}}}]}
         {"role":"tool","content":"A photo.","tool_name":"camera","tool_call_id":"call_1"}
         {"role":"tool","content":"division by zero","tool_name":"divide","tool_call_id":"call_2"}
         {"role":"tool","content":"12:00","tool_name":"clock","tool_call_id":"seed:3"}
-        {"role":"user","content":"The images of the tool results above:\n\nAnd?","images":["iVBO"]}"#]]).await;
+        {"role":"user","content":"The images of the tool results above:\n\nAnd?","images":["iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="]}"#]]).await;
 }
 
 /// Reasoning that Anthropic, Gemini and nobody has signed.

@@ -202,12 +202,11 @@ fn has_second_frame(bytes: impl BufRead + Seek, limits: image::Limits) -> bool {
 /// The picture in a format and a size that fit: exact where that is small enough.
 fn encoded(image: DynamicImage, source: ImageFormat, limits: Limits) -> Option<String> {
     let takes = |format: ImageFormat| limits.types.contains(&format.to_mime_type());
-    let mut image = plain(image);
+    let is_large = image.width().max(image.height()) > limits.side;
+    // First, so that the rest needs less memory.
+    let mut image = plain(if is_large { image.thumbnail(limits.side, limits.side) } else { image });
     let is_exact = takes(ImageFormat::Png) && !(source == ImageFormat::Jpeg && takes(ImageFormat::Jpeg));
     let is_lossy = takes(ImageFormat::Jpeg) && !image.color().has_alpha();
-    if image.width().max(image.height()) > limits.side {
-        image = image.thumbnail(limits.side, limits.side);
-    }
     for _ in 0..MAX_REDUCTIONS {
         if is_exact {
             let mut bytes = Vec::new();

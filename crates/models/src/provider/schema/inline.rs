@@ -3,7 +3,7 @@
 use super::{
     MAX_DEPTH, MAX_OUTPUT, Unfit,
     merge::both,
-    rewrite::canonical_type,
+    shape::canonical_type,
     tree::{Map, Node},
 };
 

@@ -9,8 +9,10 @@ mod inline;
 mod merge;
 mod rewrite;
 mod root;
+mod shape;
 #[cfg(test)]
 mod tests;
+mod translate;
 mod tree;
 
 use std::{

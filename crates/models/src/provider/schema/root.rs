@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{
     Rules,
     merge::{both, either},
-    rewrite::types,
+    shape::types,
     tree::{Map, Node},
 };
 
