@@ -43,9 +43,9 @@ impl Limits {
     /// The limits of the provider that `wire` leads to, which may be another than the wire's inventor.
     pub(super) fn of(wire: &dyn Wire, is_official: bool) -> Self {
         let (side, bytes) = match wire.name() {
-            // Anthropic takes sides of 8000 pixels, but only of 2000 once a request has more than 20 images. Images that
-            // shrink when the 21st arrives would invalidate all reasoning since, so that they are always small. The
-            // vendor scales them further down in any case. Elsewhere, Claude takes half the bytes.
+            // Anthropic takes sides of 8000 pixels, but only of 2000 once a request has more than 20 images. To shrink the
+            // earlier images when the 21st arrives would invalidate all reasoning since, so 2000 holds from the
+            // beginning; the vendor itself scales images to about that. Other hosts of Claude take half the bytes.
             "anthropic" if is_official => (2000, 10_000_000),
             "anthropic" => (2000, 5_000_000),
             _ => (8000, 20_000_000),

@@ -73,7 +73,12 @@ fn calls() -> Vec<Message> {
         call("seed:3", "clock", "{}"),
     ];
     let result = |id: &str, content: Content, is_error| Message::Tool { call_id: CallId::new(id), content, is_error };
-    let photo = vec![Block::Text("A photo.".into()), image("data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")];
+    let photo = vec![
+        Block::Text("A photo.".into()),
+        image(
+            "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+        ),
+    ];
     vec![
         Message::user("Go."),
         Message::Assistant { content: Content::answer(String::new(), None, "Going.".into(), calls) },

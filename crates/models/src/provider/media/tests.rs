@@ -226,7 +226,7 @@ async fn a_request_whose_images_fit_is_not_copied() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// Whatever the bytes, what is sent is an image that fits, and fits again.
     #[test]

@@ -134,7 +134,7 @@ fn rewritten(schema: &Value, rules: Rules) -> Result<Json, String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn whatever_comes_out_is_taken_and_stays_as_it_is(schema in any_json(), is_object: bool) {
