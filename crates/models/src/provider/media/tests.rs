@@ -100,8 +100,9 @@ fn large_images_shrink() {
     assert_eq!((media_type.as_str(), image.width() < 400), ("image/jpeg", true));
     let (media_type, _) = opened(&convert(&url("image/png", &written(noise(120, 100), ImageFormat::Png)), limits));
     assert_eq!(media_type, "image/jpeg");
+    let solid = noise(120, 100);
     let clear = RgbaImage::from_fn(120, 100, |x, y| {
-        let Rgb([r, g, b]) = *noise(120, 100).get_pixel(x, y);
+        let Rgb([r, g, b]) = *solid.get_pixel(x, y);
         Rgba([r, g, b, 9])
     });
     let (media_type, image) = opened(&convert(&url("image/png", &written(clear, ImageFormat::Png)), limits));
