@@ -20,7 +20,7 @@ use super::{
     failure::{Failures, Fault, Report},
     frames::{Frames, Framing},
     learned::Memory,
-    media,
+    media::{self, Limits},
     patch::patch,
     proof::{self, Proof},
     wire::{Ask, ListedModel, Settings, Wire, Written},
@@ -59,7 +59,7 @@ impl Caller {
         model: &str,
         request: ModelRequest,
     ) -> Result<EventStream, ModelError> {
-        let request = media::readable(request, wire.images()).await;
+        let request = media::readable(request, Limits::of(wire, self.settings.is_official)).await;
         let known = catalog::known(model);
         let mut changes = Changes::default();
         loop {

@@ -1,9 +1,146 @@
-//! Images in the formats that a wire takes.
+//! Images in the formats and sizes that a wire takes.
+//!
+//! A provider that cannot read an image refuses the whole request, and the image stays in the history. So every image is
+//! looked at before it is sent: its type is corrected, its format converted, its size reduced, and an image that nobody
+//! can read is replaced by a line of text. The same image becomes the same bytes each time, since providers recognise what
+//! they have cached, and reasoned about, by its bytes.
 
+mod cache;
+mod convert;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, LazyLock};
+
+use everturn_core::{Block, Content, Message};
+use tokio::{sync::Semaphore, task::spawn_blocking};
+
+use self::{
+    cache::{Cache, Key},
+    convert::{Outcome, convert},
+};
+use super::wire::Wire;
 use crate::model::ModelRequest;
 
-/// The request with every image in one of these media types and under its true one. An image that cannot be converted is
-/// replaced by a line of text.
-pub(super) async fn readable(request: ModelRequest, _accepted: &'static [&'static str]) -> ModelRequest {
-    request
+/// How many images are decoded at a time, each of which may take [`convert::MAX_MEMORY`].
+const MAX_CONVERSIONS: usize = 2;
+
+static CACHE: LazyLock<Arc<Cache>> = LazyLock::new(Arc::default);
+static CONVERSIONS: Semaphore = Semaphore::const_new(MAX_CONVERSIONS);
+
+/// What a provider takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Media types.
+    types: &'static [&'static str],
+    /// The most pixels of a side.
+    side: u32,
+    /// The longest data URL.
+    bytes: usize,
+}
+
+impl Limits {
+    /// The limits of the provider that `wire` leads to, which may be another than the wire's inventor.
+    pub(super) fn of(wire: &dyn Wire, is_official: bool) -> Self {
+        let (side, bytes) = match wire.name() {
+            // Anthropic takes sides of 8000 pixels, but only of 2000 once a request has more than 20 images. To shrink the
+            // earlier images when the 21st arrives would invalidate all reasoning since, so 2000 holds from the
+            // beginning; the vendor itself scales images to about that. Other hosts of Claude take half the bytes.
+            "anthropic" if is_official => (2000, 10_000_000),
+            "anthropic" => (2000, 5_000_000),
+            _ => (8000, 20_000_000),
+        };
+        Self { types: wire.images(), side, bytes }
+    }
+}
+
+/// The request with every image in a form that the provider takes. Images that cannot be brought into one are replaced by
+/// a line of text. Images by address stay as they are.
+pub(super) async fn readable(request: ModelRequest, limits: Limits) -> ModelRequest {
+    if !has_data(&request.messages) {
+        return request;
+    }
+    match converted(&request.messages, limits, &CACHE).await {
+        Some(messages) => ModelRequest { messages, ..request },
+        None => request,
+    }
+}
+
+/// The messages where some image must change; nothing where all fit.
+async fn converted(messages: &Arc<[Message]>, limits: Limits, cache: &Arc<Cache>) -> Option<Arc<[Message]>> {
+    let keys: Vec<Key> = {
+        let messages = Arc::clone(messages);
+        // Digests of many megabytes, for each step of a turn.
+        let digests = spawn_blocking(move || images(&messages).map(|url| Key::of(url, limits)).collect());
+        digests.await.unwrap_or_default()
+    };
+    let mut outcomes = Vec::with_capacity(keys.len());
+    for (index, key) in keys.iter().enumerate() {
+        outcomes.push(match cache.get(key) {
+            Some(outcome) => outcome,
+            None => {
+                let outcome = convert_one(messages, index, limits).await;
+                cache.put(*key, outcome.clone());
+                outcome
+            }
+        });
+    }
+    if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Same)) {
+        return None;
+    }
+    let mut outcomes = outcomes.into_iter();
+    let replaced = messages.iter().map(|message| {
+        let mut message = message.clone();
+        if let Message::User { content: Content::Blocks(blocks) }
+        | Message::Tool { content: Content::Blocks(blocks), .. } = &mut message
+        {
+            for block in blocks {
+                replace(block, &mut outcomes);
+            }
+        }
+        message
+    });
+    Some(replaced.collect())
+}
+
+async fn convert_one(messages: &Arc<[Message]>, index: usize, limits: Limits) -> Outcome {
+    // Never closed. The permit goes along, since a conversion goes on when its caller does not wait for it any longer.
+    let permit = CONVERSIONS.acquire().await;
+    let messages = Arc::clone(messages);
+    let outcome = spawn_blocking(move || {
+        let _permit = permit;
+        images(&messages).nth(index).map(|url| convert(url, limits))
+    });
+    // A decoder that panics has found data that it does not expect.
+    outcome.await.ok().flatten().unwrap_or(Outcome::LeftOut(convert::BROKEN.into()))
+}
+
+fn replace(block: &mut Block, outcomes: &mut impl Iterator<Item = Outcome>) {
+    let Block::Image { url } = block else { return };
+    if !convert::is_data(url) {
+        return;
+    }
+    match outcomes.next() {
+        Some(Outcome::Same) | None => {}
+        Some(Outcome::Converted(converted)) => *url = converted.to_string(),
+        Some(Outcome::LeftOut(reason)) => *block = Block::Text(format!("[An image was left out here: {reason}.]")),
+    }
+}
+
+fn has_data(messages: &[Message]) -> bool {
+    images(messages).next().is_some()
+}
+
+/// The data URLs of all images, in order.
+fn images(messages: &[Message]) -> impl Iterator<Item = &str> {
+    let contents = messages.iter().filter_map(|message| match message {
+        Message::User { content } | Message::Tool { content, .. } => Some(content),
+        Message::Assistant { .. } | Message::System { .. } => None,
+    });
+    contents.flat_map(Content::blocks).filter_map(|block| match block {
+        Block::Image { url } if convert::is_data(url) => Some(url.as_str()),
+        Block::Image { .. } | Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) | Block::Document { .. } => {
+            None
+        }
+    })
 }

@@ -46,7 +46,7 @@ fn images() -> Vec<Message> {
     let blocks = vec![
         Block::Text("Compare these.".into()),
         image("https://example.com/a.png"),
-        image("data:image/gif;base64,R0lG"),
+        image("data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"),
         image("data:image/svg+xml,<svg/>"),
     ];
     vec![Message::User { content: Content::Blocks(blocks) }]
@@ -73,7 +73,12 @@ fn calls() -> Vec<Message> {
         call("seed:3", "clock", "{}"),
     ];
     let result = |id: &str, content: Content, is_error| Message::Tool { call_id: CallId::new(id), content, is_error };
-    let photo = vec![Block::Text("A photo.".into()), image("data:image/png;base64,iVBO")];
+    let photo = vec![
+        Block::Text("A photo.".into()),
+        image(
+            "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+        ),
+    ];
     vec![
         Message::user("Go."),
         Message::Assistant { content: Content::answer(String::new(), None, "Going.".into(), calls) },
@@ -92,7 +97,7 @@ async fn calls_and_results() {
         {"role":"tool","tool_call_id":"call_1","content":"A photo."}
         {"role":"tool","tool_call_id":"call_2","content":"division by zero"}
         {"role":"tool","tool_call_id":"seed:3","content":"12:00"}
-        {"role":"user","content":[{"type":"text","text":"The images of the tool results above:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}},{"type":"text","text":"And?"}]}"#]]).await;
+        {"role":"user","content":[{"type":"text","text":"The images of the tool results above:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}},{"type":"text","text":"And?"}]}"#]]).await;
     check(ProviderKind::Anthropic, "m", calls(), expect![[r#"
         {"role":"user","content":[{"type":"text","text":"Go.","cache_control":{"type":"ephemeral"}}]}
         {"role":"assistant","content":[{"type":"text","text":"Going."},{"type":"tool_use","id":"call_1","name":"camera","input":{"z":1.50,"a":12345678901234567890}},{"type":"tool_use","id":"call_2","name":"divide","input":{}},{"type":"tool_use","id":"seed_3","name":"clock","input":{}}]}
@@ -113,7 +118,7 @@ async fn calls_and_results() {
         {"role":"tool","content":"A photo.","tool_name":"camera","tool_call_id":"call_1"}
         {"role":"tool","content":"division by zero","tool_name":"divide","tool_call_id":"call_2"}
         {"role":"tool","content":"12:00","tool_name":"clock","tool_call_id":"seed:3"}
-        {"role":"user","content":"The images of the tool results above:\n\nAnd?","images":["iVBO"]}"#]]).await;
+        {"role":"user","content":"The images of the tool results above:\n\nAnd?","images":["iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="]}"#]]).await;
 }
 
 /// Reasoning that Anthropic, Gemini and nobody has signed.

@@ -102,7 +102,7 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
     let rules = Rules::of(model);
     let mut notices = Vec::new();
 
-    let mut system = history::system(request);
+    let mut system = request.system.clone();
     let format = output_format(ask, &rules, &mut system, &mut notices);
     let (names, mut tools) = tools(ask, &mut notices)?;
     let mut prefix = Prefix::default();
