@@ -17,6 +17,7 @@ use crate::{
     told::Told,
     turn::{Left, Turn},
     turn_log::TurnLog,
+    watchdog::Silences,
 };
 
 /// How many turns are claimed at a time.
@@ -66,6 +67,7 @@ impl Engine {
             permissions: Permissions::default(),
             lists: None,
             told: Told::default(),
+            silences: Silences::default(),
             notices_told: Vec::new(),
         };
         self.0.tasks.spawn(async move {

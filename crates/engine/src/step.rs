@@ -15,7 +15,7 @@ use crate::{
     told::CountInput,
     turn::{Stopped, Turn},
     turn_log::Pushed,
-    watchdog::Watchdog,
+    watchdog::{Silences, Watchdog},
 };
 
 /// How many calls one answer may make.
@@ -105,6 +105,7 @@ impl Turn {
     }
 
     async fn attempts(&mut self) -> Result<(), Stopped> {
+        self.silences = Silences::default();
         loop {
             match Box::pin(self.attempt()).await? {
                 Attempt::Finished => return Ok(()),
@@ -131,9 +132,8 @@ impl Turn {
             return self.fit_context(Some(used)).await;
         }
         let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempts));
-        // A model that was silent for minutes may have thought, and charged for it, all the while.
-        let retries = if error.kind == ModelErrorKind::Timeout { settings.retries.min(1) } else { settings.retries };
-        if error.is_retryable() && attempts < retries && wait <= settings.retry_max {
+        let may_retry = error.is_retryable() && attempts < settings.retries && self.silences.allow_retry();
+        if may_retry && wait <= settings.retry_max {
             self.void_attempt(error.message, attempts + 1, usage)?;
             tokio::time::sleep(wait).await;
             return Ok(true);
@@ -144,12 +144,10 @@ impl Turn {
             // What the attempt used is counted for the model that made it.
             self.void_attempt(error.message, 0, usage)?;
             self.model += 1;
+            self.silences = Silences::default();
             return Ok(true);
         }
-        if error.is_retryable()
-            && attempts < settings.retries
-            && error.retry_after.is_some_and(|w| w <= settings.pause_max)
-        {
+        if may_retry && error.retry_after.is_some_and(|w| w <= settings.pause_max) {
             self.void_attempt(error.message, attempts + 1, usage)?;
             let wake_at = after(Timestamp::now(), wait);
             self.pause(Wait { calls: Vec::new(), wake_at: Some(wake_at) }).await?;
@@ -170,7 +168,7 @@ impl Turn {
         self.forget_told();
         let request = self.request();
         let (mut watchdog, mut stream) =
-            match Watchdog::call(&self.shared.settings, self.current_model(), request).await {
+            match Watchdog::call(&self.shared.settings, self.current_model(), request, &self.silences).await {
                 Ok(call) => call,
                 Err(error) => return Ok(Attempt::Failed(error)),
             };

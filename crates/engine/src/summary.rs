@@ -5,7 +5,12 @@ use std::fmt::Write as _;
 use everturn_core::{Content, Effort, Message, ModelOptions, context};
 use everturn_models::{ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
 
-use crate::{step::backoff, told::CountInput, turn::Turn, watchdog::Watchdog};
+use crate::{
+    step::backoff,
+    told::CountInput,
+    turn::Turn,
+    watchdog::{Silences, Watchdog},
+};
 
 /// What the model is asked for. The demo model knows the first words.
 const SUMMARISE: &str = "Summarise the conversation so far for the assistant who will go on with it. Keep names, \
@@ -39,6 +44,7 @@ impl Turn {
     /// request itself does not fit. What all attempts used is kept aside, see [`Turn::take_summary`].
     pub(crate) async fn summarise(&mut self, span: Span) -> Result<String, ModelError> {
         let (mut attempt, mut bytes) = (0, span.budget.saturating_mul(3));
+        self.silences = Silences::default();
         loop {
             let error = match Box::pin(self.attempt_summary(span, bytes)).await {
                 Ok(summary) => return Ok(summary),
@@ -51,9 +57,8 @@ impl Turn {
                 continue;
             }
             let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempt));
-            let retries =
-                if error.kind == ModelErrorKind::Timeout { settings.retries.min(1) } else { settings.retries };
-            if !error.is_retryable() || attempt >= retries || wait > settings.retry_max {
+            let may_retry = error.is_retryable() && attempt < settings.retries && self.silences.allow_retry();
+            if !may_retry || wait > settings.retry_max {
                 return Err(error);
             }
             attempt += 1;
@@ -72,7 +77,8 @@ impl Turn {
             ..ModelOptions::default()
         };
         let request = ModelRequest { messages: messages.into(), options, ..ModelRequest::default() };
-        let (mut watchdog, mut stream) = Watchdog::call(&self.shared.settings, self.current_model(), request).await?;
+        let (mut watchdog, mut stream) =
+            Watchdog::call(&self.shared.settings, self.current_model(), request, &self.silences).await?;
         loop {
             match watchdog.next(&mut stream).await? {
                 ModelEvent::Text(text) => self.hear_summary(&text),

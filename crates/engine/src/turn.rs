@@ -25,6 +25,7 @@ use crate::{
     prior::Prior,
     told::Told,
     turn_log::{Pushed, TurnLog},
+    watchdog::Silences,
 };
 
 /// What the model is told of a call with effects that was cut off while it ran.
@@ -81,6 +82,8 @@ pub(crate) struct Turn {
     pub(crate) lists: Option<BTreeMap<String, u64>>,
     /// What providers have told of calls under way.
     pub(crate) told: Told,
+    /// How often the model was silent in the step under way.
+    pub(crate) silences: Silences,
     /// The notices of model calls that this turn's readers were given.
     pub(crate) notices_told: Vec<String>,
 }

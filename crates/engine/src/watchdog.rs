@@ -6,7 +6,10 @@
 use std::{
     future::poll_fn,
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     task::Poll,
     time::Duration,
 };
@@ -27,6 +30,19 @@ pub(crate) struct Watchdog {
     limit: Duration,
     heard: Instant,
     sleep: Pin<Box<Sleep>>,
+    silences: Silences,
+}
+
+/// Counts the silent calls of one step. A model that was silent for minutes may have thought, and charged for it, all the
+/// while: it is asked once more, not as often as one that answers with an error.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Silences(Arc<AtomicU32>);
+
+impl Silences {
+    /// Whether another call is worth its price.
+    pub(crate) fn allow_retry(&self) -> bool {
+        self.0.load(Ordering::Relaxed) <= 1
+    }
 }
 
 impl Watchdog {
@@ -35,11 +51,12 @@ impl Watchdog {
         settings: &Settings,
         model: &Arc<dyn Model>,
         request: ModelRequest,
+        silences: &Silences,
     ) -> Result<(Self, EventStream), ModelError> {
         let silence = settings.step_idle_timeout.unwrap_or(if model.thinks() { THINKING } else { SPEAKING });
         let first =
             if model.slow_start() { settings.first_byte_timeout.max(silence) } else { settings.first_byte_timeout };
-        let mut watchdog = Self::new(first);
+        let mut watchdog = Self::new(first, silences.clone());
         let stream = watchdog.guard(model.stream(request)).await??;
         watchdog.limit = silence;
         // The timer may stand too late for the shorter limit.
@@ -47,9 +64,9 @@ impl Watchdog {
         Ok((watchdog, stream))
     }
 
-    fn new(limit: Duration) -> Self {
+    fn new(limit: Duration, silences: Silences) -> Self {
         let heard = Instant::now();
-        Self { limit, heard, sleep: Box::pin(tokio::time::sleep_until(heard + limit)) }
+        Self { limit, heard, sleep: Box::pin(tokio::time::sleep_until(heard + limit)), silences }
     }
 
     /// The next piece of the answer.
@@ -79,6 +96,7 @@ impl Watchdog {
             while self.sleep.as_mut().poll(cx).is_ready() {
                 let deadline = self.heard + self.limit;
                 if Instant::now() >= deadline {
+                    self.silences.0.fetch_add(1, Ordering::Relaxed);
                     let message = format!("the model was silent for {:?}, which is the limit", self.limit);
                     return Poll::Ready(Err(ModelError::new(ModelErrorKind::Timeout, message)));
                 }

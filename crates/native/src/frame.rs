@@ -49,6 +49,8 @@ pub(crate) enum Frame<'a> {
     },
     /// A step of the turn begins again: what was said since it began is said anew.
     RetryNotification { attempt: u32, reason: &'a str },
+    /// The model's provider does not do what was asked for, or was asked for something else instead.
+    Notice { message: &'a str },
     /// Events that are not kept any more.
     Compacted { dropped_events: u32 },
     /// The turn is done; the last event.

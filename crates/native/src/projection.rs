@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everturn_core::{
-    ArtifactRef, ArtifactStarted, CancelReason, CorruptSegment, Event, FailureCode, FormOpened, Kind, Outcome,
+    ArtifactRef, ArtifactStarted, CancelReason, CorruptSegment, Event, FailureCode, FormOpened, Json, Kind, Outcome,
     RawEvent, TurnEnded, Wake,
 };
 use everturn_engine::{Cursor, Flow, Frames, Projection, TurnView, write_cursor, write_json};
@@ -58,12 +58,22 @@ impl Projection for Native {
             | Kind::MODEL_CHANGED
             | Kind::HISTORY_COMPACTED
             | Kind::RESUMED
-            | Kind::NOTIFIED
             | Kind::STEP_USED => {}
             _ => return decoded(view, &event.decode()?, frames),
         }
         Ok(Flow::Continue)
     }
+}
+
+/// The text of a notice about a model call; `None` for what tool servers log.
+fn model_notice(params: &Json) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Notice {
+        logger: String,
+        data: String,
+    }
+    let notice: Notice = serde_json::from_str(params.as_str()).ok()?;
+    (notice.logger == "model").then_some(notice.data)
 }
 
 /// What needs a look inside.
@@ -102,6 +112,11 @@ fn decoded(view: &TurnView, event: &Event, frames: &mut Frames<'_>) -> Result<Fl
         Event::Waiting(wait) => {
             show(frames, &Frame::Paused { wake: wake(wait.wake()), wake_at: wait.wake_at.map(rfc3339) });
             return Ok(Flow::Pause);
+        }
+        Event::Notified { call_id: None, method, params } if method == "notifications/message" => {
+            if let Some(message) = model_notice(params) {
+                show(frames, &Frame::Notice { message: &message });
+            }
         }
         Event::Dropped { count } => show(frames, &Frame::Compacted { dropped_events: *count }),
         Event::TurnEnded(ended) => {

@@ -235,10 +235,8 @@ async fn a_summary_that_fails_for_the_moment_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_that_fails_for_good_fails_the_turn() {
-    expect![[r#"
-        2 ended, 0+0 tokens: failed LLM_PROVIDER_ERROR (for good): history must be summarised to go on, but that failed: provider says Rejected
-    "#]].assert_eq(&summarised_by(vec![vec![fail(ModelErrorKind::Rejected)]]).await);
+async fn a_turn_goes_on_without_what_cannot_be_summarised() {
+    expect![[r#""#]].assert_eq(&summarised_by(vec![vec![fail(ModelErrorKind::Rejected)]]).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,7 +268,8 @@ async fn a_summary_that_says_nothing_is_not_taken() {
         assert!(transcript.ends_with("completed\n"), "{index}: {transcript}");
     }
     let transcript = summarised_by(vec![vec![say("No."), finish(ModelFinish::Refusal, None)]]).await;
-    assert!(transcript.contains("the model declined to summarise the conversation"), "{transcript}");
+    assert!(transcript.contains("left out: they could not be summarised"), "{transcript}");
+    assert!(transcript.ends_with("completed\n"), "{transcript}");
 }
 
 #[tokio::test(start_paused = true)]

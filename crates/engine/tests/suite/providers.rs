@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use everturn_core::{FailureCode, Outcome, Phase, Usage};
-use everturn_models::{ModelError, ModelErrorKind, ModelFinish};
+use everturn_models::{ModelError, ModelErrorKind, ModelEvent, ModelFinish};
 use expect_test::expect;
 use tokio::time::Instant;
 
@@ -248,13 +248,51 @@ async fn a_silent_provider_is_given_up() {
         2 step 1 with test/one
         3 text "Well"
         4 step restarted after 1, 127+1 tokens: the model was silent for 60s, which is the limit
-        5 step restarted after 2, 0+0 tokens: the model was silent for 60s, which is the limit
-        6 text "Hello"
-        7 step finished: Stop, 100+10 tokens: "Hello"
-        8 ended, 227+11 tokens: completed
     "#]]
     .assert_eq(&transcript);
     assert!((120..123).contains(&elapsed.as_secs()), "{elapsed:?}");
+}
+
+/// Only true silence ends a call: bytes that show nothing are life, however long the model thinks.
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_sends_pings_is_not_silent() {
+    let pings = (0..60).flat_map(|_| [Beat::Pause(Duration::from_secs(59)), Beat::Event(ModelEvent::Alive)]);
+    let script: Script = pings.chain([say("42"), stop()]).collect();
+    let (transcript, elapsed) = timed(Setup::new([script])).await;
+    expect![[r#"
+        > hi
+        1 turn started in a new session: user: "hi"
+        2 step 1 with test/one
+        3 text "42"
+        4 step finished: Stop, 100+10 tokens: "42"
+        5 ended, 100+10 tokens: completed
+    "#]]
+    .assert_eq(&transcript);
+    assert_eq!(elapsed.as_secs(), 60 * 59);
+}
+
+/// A model that thinks has five minutes for each sign of life, but must begin within one.
+#[tokio::test(start_paused = true)]
+async fn a_model_that_thinks_has_more_time() {
+    let slow: Script = vec![Beat::Pause(Duration::from_secs(290)), say("42"), stop()];
+    let model = ScriptedModel::new("test/one", [slow]).that_thinks();
+    let (transcript, _) = timed(Setup::with_models([model])).await;
+    assert!(transcript.ends_with("completed\n") && !transcript.contains("restarted"), "{transcript}");
+    let silent = || vec![Beat::Silence];
+    let model = ScriptedModel::new("test/one", [silent(), silent(), silent()]).that_thinks();
+    let (transcript, elapsed) = timed(Setup::with_models([model.clone()])).await;
+    assert!(transcript.contains("the model was silent for 300s, which is the limit"), "{transcript}");
+    assert_eq!(model.requests().len(), 2, "minutes of thinking are paid for twice at most");
+    assert!((600..602).contains(&elapsed.as_secs()), "{elapsed:?}");
+}
+
+/// What a provider does not do is told once in a turn, whatever the number of its steps.
+#[tokio::test(start_paused = true)]
+async fn what_a_model_does_not_take_is_told_once() {
+    let notice = || Beat::Event(ModelEvent::Notice("temperature is not sent".to_owned()));
+    let setup = Setup::new([vec![notice(), call("look", "{}"), stop()], vec![notice(), say("Done."), stop()]]);
+    let (transcript, _) = timed(setup).await;
+    expect![[r#""#]].assert_eq(&transcript);
 }
 
 #[tokio::test(start_paused = true)]

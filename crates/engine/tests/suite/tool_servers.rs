@@ -150,7 +150,7 @@ async fn lists_of_other_servers_are_not_told_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_model_is_told_which_servers_are_in_trouble() {
+async fn servers_in_trouble_change_nothing_that_the_model_was_given() {
     let model = ScriptedModel::new("test/one", [vec![say("Hello."), stop()], vec![say("Hello."), stop()]]);
     let mut setup = with_server(Vec::new(), &["files/*", "mail/send", "look"], &[]);
     setup.agent.models = vec![Arc::clone(&model) as _];
@@ -163,14 +163,8 @@ async fn the_model_is_told_which_servers_are_in_trouble() {
     world.tools().set_server("mail", Ok(Vec::new()));
     world.act(Act::User("hi")).await;
     let systems: Vec<_> = model.requests().into_iter().map(|request| request.system).collect();
-    assert_eq!(
-        systems,
-        [
-            "You are tested.\n\nThe tools of files cannot be used at the moment.\n\nThe tools of mail cannot be used at the \
-             moment.",
-            "You are tested.",
-        ]
-    );
+    // A model learns of it when it calls such a tool: instructions that change would cost it its cache and its reasoning.
+    assert_eq!(systems, ["You are tested.", "You are tested."]);
 }
 
 /// Somebody allows a tool that is not there any more.

@@ -97,6 +97,7 @@ type Brain = Box<dyn FnMut(&ModelRequest) -> Script + Send>;
 pub(crate) struct ScriptedModel {
     name: String,
     context_window: Option<u64>,
+    thinks: bool,
     brain: Mutex<Brain>,
     requests: Mutex<Vec<ModelRequest>>,
     called: watch::Sender<usize>,
@@ -122,6 +123,7 @@ impl ScriptedModel {
         Arc::new(Self {
             name: name.to_owned(),
             context_window: None,
+            thinks: false,
             brain: Mutex::new(Box::new(brain)),
             requests: Mutex::default(),
             called: watch::Sender::new(0),
@@ -133,6 +135,13 @@ impl ScriptedModel {
     pub(crate) fn with_window(self: Arc<Self>, tokens: u64) -> Arc<Self> {
         let mut model = Arc::into_inner(self).expect("nobody uses the model yet");
         model.context_window = Some(tokens);
+        Arc::new(model)
+    }
+
+    /// The same, but it may think before it speaks.
+    pub(crate) fn that_thinks(self: Arc<Self>) -> Arc<Self> {
+        let mut model = Arc::into_inner(self).expect("nobody uses the model yet");
+        model.thinks = true;
         Arc::new(model)
     }
 
@@ -161,6 +170,10 @@ impl Model for ScriptedModel {
 
     fn context_window(&self) -> Option<u64> {
         self.context_window
+    }
+
+    fn thinks(&self) -> bool {
+        self.thinks
     }
 
     fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<EventStream, ModelError>> {

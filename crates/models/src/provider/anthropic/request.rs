@@ -11,7 +11,6 @@ use super::{
     thinking::{self, Decision, Wish},
 };
 use crate::provider::{
-    history,
     proof::Prefix,
     schema::{self, tool_schema},
     wire::{Ask, Written, temperature},
