@@ -455,6 +455,8 @@ mod tests {
             let base = &provider.caller.unwrap().base;
             assert_eq!(wire.url(base, "a/b").as_str(), expected);
             let headers = wire.headers(Some(&"hunter2".into()), base).unwrap();
+            let list = wire.list_url(base).unwrap();
+            assert!(!list.path().contains("deployments") && list.query() == base.query(), "{list}");
             let name = if expected.contains("azure.com") { "api-key" } else { "authorization" };
             assert!(headers.len() == 1 && headers[name].is_sensitive(), "{expected}");
         }

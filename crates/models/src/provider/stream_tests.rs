@@ -136,6 +136,8 @@ fn anthropic_sample() {
             used 42+1
             Thinking("Two cities, ")
             Thinking("hm.")
+            ThinkingSignature("anthropic:EqQB")
+            ThinkingSignature("anthropic:[{\"type\":\"thinking\",\"thinking\":\"Two cities, hm.\",\"signature\":\"EqQB\"},{\"type\":\"redacted_thinking\",\"data\":\"Emwk\"}]")
             Text("Grüße, ")
             Text("東京")
             call 0 starts: get_weather
@@ -145,7 +147,6 @@ fn anthropic_sample() {
             call 1 starts: clock
             call 1: clock {}
             used 42+34
-            ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"own\":{\"type\":\"thinking\",\"thinking\":\"Two cities, hm.\",\"signature\":\"EqQB\"}},{\"own\":{\"type\":\"redacted_thinking\",\"data\":\"Emwk\"}},{\"text\":15},\"call\",\"call\"]}")
             Stop 42+34"#]],
     );
 }
@@ -163,10 +164,10 @@ fn gemini_sample() {
             Text("東京")
             call 0 starts: get_weather
             call 0: get_weather {"location":"Tokyo"}
+            ThinkingSignature("gemini:{\"calls\":{\"0\":\"CiQB\"}}")
             used 12+34
             call 1 starts: clock
             call 1: clock {}
-            ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"text\":15},\"call\",{\"own\":{\"calls\":{\"0\":\"CiQB\"}}},\"call\"]}")
             Stop 12+34"#]],
     );
 }
@@ -294,9 +295,12 @@ fn responses_endings() {
                 Text("x")
                 Rejected: test reports: Flagged."#]],
         ),
-        (r#"{"type":"response.failed","response":{"status":"failed","error":null}}"#, expect![[r#"
+        (
+            r#"{"type":"response.failed","response":{"status":"failed","error":null}}"#,
+            expect![[r#"
             Text("x")
-            Unavailable: test gave its answer up with a failure that it does not explain"#]]),
+            Unavailable: test gave its answer up with a failure that it does not explain"#]],
+        ),
         (
             r#"{"type":"error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model.","param":"input","sequence_number":2}"#,
             expect![[r#"
@@ -309,15 +313,24 @@ fn responses_endings() {
                 Text("x")
                 ContextOverflow: test reports: Your input exceeds the context window of this model."#]],
         ),
-        (r#"{"error":{"message":"Bad gateway"}}"#, expect![[r#"
+        (
+            r#"{"error":{"message":"Bad gateway"}}"#,
+            expect![[r#"
             Text("x")
-            Unavailable: test reports: Bad gateway"#]]),
-        (r#"[DONE]"#, expect![[r#"
+            Unavailable: test reports: Bad gateway"#]],
+        ),
+        (
+            r#"[DONE]"#,
+            expect![[r#"
             Text("x")
-            Unavailable: test closed the stream before its answer was complete"#]]),
-        (r#"{"type":"response.completed","response":7}"#, expect![[r#"
+            Unavailable: test closed the stream before its answer was complete"#]],
+        ),
+        (
+            r#"{"type":"response.completed","response":7}"#,
+            expect![[r#"
             Text("x")
-            Unavailable: test sent what is no part of an answer: {"type":"response.completed","response":7}"#]]),
+            Unavailable: test sent what is no part of an answer: {"type":"response.completed","response":7}"#]],
+        ),
     ] {
         check(RESPONSES, &events([text, end]), expect);
     }
@@ -437,11 +450,26 @@ fn chat_records() {
 #[test]
 fn chat_errors_in_many_shapes() {
     for (chunk, expect) in [
-        (r#"{"code":20015,"message":"reasoning_content is missing","data":null}"#, expect!["Unavailable: test reports: reasoning_content is missing"]),
-        (r#"{"detail":"Extra inputs are not permitted"}"#, expect!["Unavailable: test reports: Extra inputs are not permitted"]),
-        (r#"{"base_resp":{"status_code":1004,"status_msg":"login fail"}}"#, expect!["Unavailable: test reports: login fail"]),
-        (r#"{"choices":[{"delta":{},"finish_reason":"network_error"}]}"#, expect!["Unavailable: test gave its answer up with network_error"]),
-        (r#"{"choices":[{"delta":{},"finish_reason":"model_context_window_exceeded"}]}"#, expect!["ContextOverflow: test reports: the context window exceeded"]),
+        (
+            r#"{"code":20015,"message":"reasoning_content is missing","data":null}"#,
+            expect!["Unavailable: test reports: reasoning_content is missing"],
+        ),
+        (
+            r#"{"detail":"Extra inputs are not permitted"}"#,
+            expect!["Unavailable: test reports: Extra inputs are not permitted"],
+        ),
+        (
+            r#"{"base_resp":{"status_code":1004,"status_msg":"login fail"}}"#,
+            expect!["Unavailable: test reports: login fail"],
+        ),
+        (
+            r#"{"choices":[{"delta":{},"finish_reason":"network_error"}]}"#,
+            expect!["Unavailable: test gave its answer up with network_error"],
+        ),
+        (
+            r#"{"choices":[{"delta":{},"finish_reason":"model_context_window_exceeded"}]}"#,
+            expect!["ContextOverflow: test reports: the answer ran out of the context window"],
+        ),
         (r#"{"choices":[{"delta":{},"finish_reason":"sensitive"}]}"#, expect!["Refusal ?"]),
     ] {
         check(ProviderKind::OpenAi, &events([chunk]), expect);

@@ -181,7 +181,8 @@ fn finish(reason: &str) -> Result<ModelFinish, Fault> {
         "error" => return Err(Fault::Ended("an error of the model's host".to_owned())),
         "insufficient_system_resource" | "network_error" | "abort" => return Err(Fault::Ended(reason.to_owned())),
         "model_context_window_exceeded" => {
-            let report = json!({ "message": "the context window exceeded", "code": "context_length_exceeded" });
+            let report =
+                json!({ "message": "the answer ran out of the context window", "code": "context_length_exceeded" });
             return Err(Fault::Reported(Report::from_json(&report)));
         }
         _ => ModelFinish::Stop,

@@ -63,6 +63,16 @@ impl Wire for Chat {
         request::write(ask)
     }
 
+    fn list_url(&self, base: &Url) -> Option<Url> {
+        let mut base = base.clone();
+        // Azure lists models beside its deployments.
+        let above = base.path().split_once("/deployments/").map(|(above, _)| above.to_owned());
+        if let Some(above) = above.filter(|_| openai::is_azure_url(&base)) {
+            base.set_path(&above);
+        }
+        Some(below(&base, "/models"))
+    }
+
     fn framing(&self) -> Framing {
         Framing::Events
     }

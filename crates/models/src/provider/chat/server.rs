@@ -173,13 +173,15 @@ pub(super) fn short_name(model: &str) -> String {
 }
 
 fn replay(server: Server, family: Family, name: &str, settings: &Settings) -> Replay {
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     let required = match family {
-        Family::DeepSeek if !name.contains("deepseek-r1") => Some(Replay::Required("")),
-        // Models that do not think, and an empty text counts as none.
-        Family::Kimi if !["moonshot-v1", "k2-0", "k2-turbo", "k2-instruct"].iter().any(|old| name.contains(old)) => {
-            Some(Replay::Required(" "))
-        }
-        _ => None,
+        // Models before V3.2 do not think, or refuse to be shown their own thoughts.
+        Family::DeepSeek if has(&["-r1", "-v2", "-v3"]) && !has(&["-v3.2"]) => None,
+        Family::DeepSeek => Some(Replay::Required("")),
+        // Models that do not think. For the others an empty text counts as none.
+        Family::Kimi if has(&["moonshot-v1", "k2-0", "k2-turbo", "k2-instruct"]) => None,
+        Family::Kimi => Some(Replay::Required(" ")),
+        Family::Glm | Family::GptOss | Family::MiniMax | Family::Mistral | Family::Other => None,
     };
     match server {
         Server::OpenAi | Server::Azure | Server::Groq | Server::Xai | Server::Gemini => Replay::Never,
@@ -192,8 +194,9 @@ fn replay(server: Server, family: Family, name: &str, settings: &Settings) -> Re
         Server::Other => match (required, family) {
             (Some(required), _) => required,
             (None, Family::Glm | Family::GptOss | Family::MiniMax) => Replay::WithCalls,
+            (None, Family::DeepSeek | Family::Mistral) => Replay::Never,
             // The servers that people run themselves all take it.
-            (None, _) if is_this_machine(&settings.host) && !name.contains("deepseek-r1") => Replay::WithCalls,
+            (None, _) if is_this_machine(&settings.host) => Replay::WithCalls,
             (None, _) => Replay::Never,
         },
     }

@@ -172,7 +172,7 @@ fn has_adjustable_thinking(name: &str) -> bool {
 fn apply(fields: Fields, options: &ModelOptions, model: &str, plan: &mut Plan) {
     let is_off = options.thinking == Some(Thinking::Off);
     let is_on = matches!(options.thinking, Some(Thinking::On | Thinking::Summary));
-    let mut effort = |levels: &[Effort], asked: Effort, plan: &mut Plan| match nearest(levels, asked) {
+    let effort = |levels: &[Effort], asked: Effort, plan: &mut Plan| match nearest(levels, asked) {
         Some(level) => {
             if level != asked {
                 let notice = format!("effort is {}: {model} has no effort {}", level.as_str(), asked.as_str());

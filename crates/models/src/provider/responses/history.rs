@@ -57,22 +57,25 @@ pub(super) enum Content<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 pub(super) enum InputPart<'a> {
-    InputText { text: Cow<'a, str> },
-    InputImage { image_url: &'a str, detail: &'static str },
-    InputFile { filename: Cow<'a, str>, file_data: String },
+    #[serde(rename = "input_text")]
+    Text { text: Cow<'a, str> },
+    #[serde(rename = "input_image")]
+    Image { image_url: &'a str, detail: &'static str },
+    #[serde(rename = "input_file")]
+    File { filename: &'a str, file_data: String },
 }
 
 impl<'a> InputPart<'a> {
     fn text(text: impl Into<Cow<'a, str>>) -> Self {
-        Self::InputText { text: text.into() }
+        Self::Text { text: text.into() }
     }
 
     fn image(url: &'a str) -> Self {
         match Image::of(url) {
             Image::Unreadable => Self::text(UNREADABLE),
-            Image::Address(_) | Image::Data { .. } => Self::InputImage { image_url: url, detail: "auto" },
+            Image::Address(_) | Image::Data { .. } => Self::Image { image_url: url, detail: "auto" },
         }
     }
 }
@@ -190,10 +193,9 @@ fn user_part<'a>(ask: &Ask<'a>, part: Part<'a>) -> InputPart<'a> {
         Part::Text(text) => InputPart::text(text),
         Part::Image(url) => InputPart::image(url),
         Part::Document(document) => match pdf(document).filter(|_| ask.known.pdf != Some(false)) {
-            Some(base64) => InputPart::InputFile {
-                filename: Cow::Borrowed(&document.name),
-                file_data: format!("data:application/pdf;base64,{base64}"),
-            },
+            Some(base64) => {
+                InputPart::File { filename: &document.name, file_data: format!("data:application/pdf;base64,{base64}") }
+            }
             None => InputPart::text(document.text.as_str()),
         },
     }
