@@ -373,14 +373,15 @@ fn responses_oddities() {
             ThinkingSignature(":{\"from\":\"\",\"pieces\":[\"call\",{\"text\":6}]}")
             Stop ?"#]],
     );
-    // Reasoning as text and as a summary is shown once; items of other kinds are kept.
+    // Reasoning as text and as a summary is shown once; items of other kinds are kept unless they want an answer.
     check(
         RESPONSES,
         &events([
             r#"{"type":"response.reasoning_text.delta","output_index":0,"content_index":0,"delta":"Hm."}"#,
             r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"Hm."}"#,
             r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"web_search_call","id":"ws_1"}}"#,
-            r#"{"type":"response.output_text.done","output_index":2,"content_index":0,"text":"Hello."}"#,
+            r#"{"type":"response.output_item.done","output_index":2,"item":{"type":"custom_tool_call","id":"ct_1"}}"#,
+            r#"{"type":"response.output_text.done","output_index":3,"content_index":0,"text":"Hello."}"#,
             r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#,
         ]),
         expect![[r#"

@@ -167,6 +167,15 @@ pub(super) fn rules(ask: &Ask<'_>) -> Rules {
     }
 }
 
+/// Whether a host looks like one that people run themselves: this machine, an address, or a name of a private network.
+pub(super) fn is_own(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    is_this_machine(host)
+        || address.parse::<std::net::IpAddr>().is_ok()
+        || !host.contains('.')
+        || [".local", ".internal", ".lan"].iter().any(|domain| host.ends_with(domain))
+}
+
 /// A model's name in lower case, without a gateway's prefix.
 pub(super) fn short_name(model: &str) -> String {
     model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase()
@@ -196,7 +205,7 @@ fn replay(server: Server, family: Family, name: &str, settings: &Settings) -> Re
             (None, Family::Glm | Family::GptOss | Family::MiniMax) => Replay::WithCalls,
             (None, Family::DeepSeek | Family::Mistral) => Replay::Never,
             // The servers that people run themselves all take it.
-            (None, _) if is_this_machine(&settings.host) => Replay::WithCalls,
+            (None, _) if is_own(&settings.host) => Replay::WithCalls,
             (None, _) => Replay::Never,
         },
     }

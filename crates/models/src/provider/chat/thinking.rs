@@ -3,10 +3,10 @@
 use everturn_core::{Effort, ModelOptions, Thinking};
 use serde_json::{Map, Value, json};
 
-use super::server::{Family, Rules, Server, short_name};
+use super::server::{Family, Rules, Server, is_own, short_name};
 use crate::provider::{
     responses::models::{self, ChatTools, nearest},
-    wire::Ask,
+    wire::{Ask, Settings},
 };
 
 use Effort::{High, Low, Max, Medium, Minimal, Xhigh};
@@ -71,7 +71,7 @@ pub(super) fn plan(ask: &Ask<'_>, rules: &Rules) -> Plan {
         Server::Cerebras => plan.penalizes = false,
         _ => {}
     }
-    let fields = fields(rules, &name, ask.settings.thinking_budget);
+    let fields = fields(rules, &name, ask.settings);
     apply(fields, options, model, &mut plan);
     if rules.server == Server::Zai && is_preserving(&name) && !plan.fields.contains_key("thinking") {
         plan.fields.insert("thinking".into(), json!({"type": "enabled", "clear_thinking": false}));
@@ -88,7 +88,7 @@ fn is_preserving(name: &str) -> bool {
     name.starts_with("glm-") && (!name.starts_with("glm-4") || name.starts_with("glm-4.7"))
 }
 
-fn fields(rules: &Rules, name: &str, budget: Option<u64>) -> Fields {
+fn fields(rules: &Rules, name: &str, settings: &Settings) -> Fields {
     const LOW_TO_HIGH: &[Effort] = &[Low, Medium, High];
     const THREE: &[Effort] = &[Low, High, Max];
     let effort = |levels, takes_none| Fields::Effort { levels, takes_none };
@@ -126,7 +126,7 @@ fn fields(rules: &Rules, name: &str, budget: Option<u64>) -> Fields {
         Server::MiniMax => Fields::Switch { on: Some(json!({})), off: None, levels: &[] },
         Server::DashScope => {
             let mut on = json!({"enable_thinking": true});
-            if let Some(budget) = budget {
+            if let Some(budget) = settings.thinking_budget {
                 on["thinking_budget"] = budget.into();
             }
             Fields::Switch { on: Some(on), off: field("enable_thinking", false.into()), levels: &[] }
@@ -146,9 +146,9 @@ fn fields(rules: &Rules, name: &str, budget: Option<u64>) -> Fields {
         Server::Xai if name.starts_with("grok-4.5") => effort(LOW_TO_HIGH, false),
         Server::Xai if name.starts_with("grok-4.") => effort(&[Low, Medium, High, Xhigh], false),
         Server::Gemini => effort(LOW_TO_HIGH, name.starts_with("gemini-2.5-flash")),
-        // The servers that people run themselves hand these to the model's template.
         Server::Other if rules.family == Family::GptOss => effort(LOW_TO_HIGH, false),
-        Server::Other => {
+        // The servers that people run themselves hand these to the model's template.
+        Server::Other if is_own(&settings.host) => {
             let template = |is_on: bool| json!({"enable_thinking": is_on, "thinking": is_on});
             Fields::Switch {
                 on: field("chat_template_kwargs", template(true)),
@@ -156,6 +156,7 @@ fn fields(rules: &Rules, name: &str, budget: Option<u64>) -> Fields {
                 levels: LOW_TO_HIGH,
             }
         }
+        Server::Other => effort(LOW_TO_HIGH, true),
         _ => Fields::Nothing,
     }
 }
@@ -200,6 +201,9 @@ fn apply(fields: Fields, options: &ModelOptions, model: &str, plan: &mut Plan) {
         Fields::Switch { on, off, levels } => {
             if is_off && off.is_none() {
                 plan.notices.push(format!("thinking cannot be turned off: {model} always thinks"));
+                if let Some(least) = levels.first() {
+                    plan.fields.insert("reasoning_effort".into(), least.as_str().into());
+                }
             }
             let switch = if is_off { off } else { on.filter(|_| is_on) };
             if let Some(Value::Object(fields)) = switch {

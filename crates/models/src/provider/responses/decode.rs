@@ -24,6 +24,10 @@ use crate::{
 /// The largest item of an unknown kind that is kept for the next request, in bytes.
 const MAX_OTHER: usize = 64 * 1024;
 
+/// Kinds of items that want an answer which nobody here gives. Sent back without one, they are refused.
+const UNANSWERED: [&str; 6] =
+    ["apply_patch_call", "computer_call", "custom_tool_call", "local_shell_call", "mcp_approval_request", "shell_call"];
+
 /// Codes of errors that the same request would meet again.
 const FINAL_CODES: [&str; 7] = [
     "invalid_prompt",
@@ -280,7 +284,7 @@ impl Events {
                 }
                 Ok(())
             }
-            "" => Ok(()),
+            kind if kind.is_empty() || UNANSWERED.contains(&kind) => Ok(()),
             _ => {
                 let mut fields = item.fields;
                 fields.insert("type".to_owned(), Value::String(item.r#type));
