@@ -3,6 +3,7 @@
 mod chat_history;
 mod chat_options;
 mod responses;
+mod round_trip;
 
 use std::{collections::HashMap, sync::Arc};
 
