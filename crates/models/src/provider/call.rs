@@ -7,25 +7,20 @@ use std::{
 };
 
 use bytes::Bytes;
-use everturn_core::context;
 use futures_util::{Stream, StreamExt, stream::BoxStream};
 use http::header::CONTENT_TYPE;
 use reqwest::{Client, Response, Url};
 
 use super::{
-    adapt::{self, Changes},
     answer::{Answer, Decoder},
-    catalog,
     describe::Questions,
     failure::{Failures, Fault, Report},
     frames::{Frames, Framing},
     learned::Memory,
-    media::{self, Limits},
-    patch::patch,
     proof::{self, Proof},
-    wire::{Ask, ListedModel, Settings, Wire, Written},
+    wire::{ListedModel, Settings, Wire},
 };
-use crate::model::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent};
 
 /// How much of a response that is no answer is read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -33,9 +28,6 @@ const MAX_ERROR_BODY: usize = 64 * 1024;
 const MAX_LIST: usize = 8 * 1024 * 1024;
 /// How long a list of models may take.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How often one call is written anew because the provider refused a part of it.
-const MAX_CHANGES: usize = 6;
 
 /// Calls the models of one provider.
 pub(super) struct Caller {
@@ -48,66 +40,8 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Calls a model. Returns when the response has begun.
-    ///
-    /// A provider that refuses a part of the request, such as a field that the model does not take, is asked again without
-    /// that part; what was left out is told first.
-    pub(super) async fn call(
-        &self,
-        wire: &'static dyn Wire,
-        from: &str,
-        model: &str,
-        request: ModelRequest,
-    ) -> Result<EventStream, ModelError> {
-        let request = media::readable(request, Limits::of(wire, self.settings.is_official)).await;
-        let known = catalog::known(model);
-        let mut changes = Changes::default();
-        loop {
-            let learned = self.memory.of(model);
-            let settings = &self.settings;
-            let without_proofs = changes.without_proofs;
-            let ask = Ask { from, model, settings, known, learned: &learned, request: &request, without_proofs };
-            let Written { body, notices, prefix } = self.write(wire, &ask)?;
-            let body = Bytes::from(body);
-            let response = match self.send(wire, model, body.clone()).await {
-                Ok(response) => response,
-                Err(Refused { error, report }) => {
-                    if error.kind == ModelErrorKind::Rejected
-                        && changes.count < MAX_CHANGES
-                        && let Some(change) = adapt::change(&report, &request, &body, &learned)
-                        && changes.apply(change, model, &self.memory)
-                    {
-                        tracing::debug!(model = from, %error, "asking again without what was refused");
-                        continue;
-                    }
-                    if error.kind == ModelErrorKind::ContextOverflow {
-                        self.learn_window(model, &report, &request);
-                    }
-                    return Err(error);
-                }
-            };
-            // The body held all of it; the conversation can be large and the answer long in coming.
-            drop(request);
-            let origin = Origin { wire: wire.name(), from: from.to_owned(), prefix };
-            let mut answer = AnswerStream::new(wire, response, self.failures.clone(), origin);
-            changes.notices.into_iter().chain(notices).for_each(|notice| answer.answer.notice(notice));
-            return Ok(answer.boxed());
-        }
-    }
-
-    fn write(&self, wire: &dyn Wire, ask: &Ask<'_>) -> Result<Written, ModelError> {
-        let patches = [self.settings.body.as_ref(), ask.request.body.as_ref()];
-        let written = wire.write(ask).and_then(|written| {
-            let body = patch(written.body, &ask.learned.fields, &patches)?;
-            Ok(Written { body, ..written })
-        });
-        written.map_err(|error| {
-            let message = format!("failed to write the request to {}: {error}", self.failures.provider);
-            ModelError::new(ModelErrorKind::Rejected, message)
-        })
-    }
-
-    async fn send(
+    /// Sends a request. Returns when the response has begun.
+    pub(super) async fn send(
         &self,
         wire: &dyn Wire,
         model: &str,
@@ -133,20 +67,6 @@ impl Caller {
         Ok(response.bytes_stream().boxed())
     }
 
-    /// Keeps what an overflow says about the model's window: the size that it names, else that it is smaller than what was
-    /// sent, by our own estimate.
-    fn learn_window(&self, model: &str, report: &Report, request: &ModelRequest) {
-        let sent = || {
-            let tokens = context::estimate_text(&request.system)
-                + context::estimate(&request.messages)
-                + context::estimate_tools(&request.tools);
-            (tokens - tokens / 10).max(1)
-        };
-        let window = report.window().unwrap_or_else(sent);
-        self.memory
-            .learn(model, |learned| learned.window = Some(learned.window.map_or(window, |known| known.min(window))));
-    }
-
     /// The provider's list of models; `None` if it has none, or none that can be read in time.
     pub(super) async fn list(&self, wire: &dyn Wire) -> Result<Vec<ListedModel>, ModelError> {
         let none = || ModelError::new(ModelErrorKind::Rejected, format!("{} lists no models", self.failures.provider));
@@ -165,9 +85,9 @@ impl Caller {
 }
 
 /// A call that was not answered.
-struct Refused {
-    error: ModelError,
-    report: Report,
+pub(super) struct Refused {
+    pub(super) error: ModelError,
+    pub(super) report: Report,
 }
 
 impl Refused {
@@ -222,6 +142,8 @@ pub(super) struct AnswerStream {
     failure: Option<ModelError>,
     failures: Failures,
     origin: Origin,
+    /// What the provider said of the failure, until somebody takes it.
+    report: Option<Report>,
 }
 
 impl AnswerStream {
@@ -239,7 +161,25 @@ impl AnswerStream {
             failure: None,
             failures,
             origin,
+            report: None,
         }
+    }
+
+    /// Tells something before the answer.
+    pub(super) fn notice(&mut self, notice: String) {
+        self.answer.notice(notice);
+    }
+
+    /// What the provider said of the failure that ended the answer, if it was the provider that did.
+    pub(super) fn take_report(&mut self) -> Option<Report> {
+        self.report.take()
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        if let Fault::Reported(report) = &fault {
+            self.report = Some(report.clone());
+        }
+        self.failure = Some(self.failures.fault(fault));
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), Fault> {
@@ -266,7 +206,7 @@ impl AnswerStream {
                 // A piece of a frame is what a cut leaves.
                 Ok(()) | Err(Fault::Nonsense(_)) => {}
                 Err(fault) => {
-                    self.failure = Some(self.failures.fault(fault));
+                    self.fail(fault);
                     return;
                 }
             }
@@ -309,7 +249,7 @@ impl Stream for AnswerStream {
                     Ok(()) => {}
                     Err(fault) => {
                         this.body = None;
-                        this.failure = Some(this.failures.fault(fault));
+                        this.fail(fault);
                     }
                 },
                 Some(Err(error)) => this.end(Some(error)),

@@ -122,7 +122,7 @@ impl Fault {
 }
 
 /// An error as a provider reports it, in the body of a response or within a stream.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Report {
     words: String,
     /// The machine-readable names that it gives: code, type, status.

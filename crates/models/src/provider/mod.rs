@@ -8,8 +8,11 @@
 mod adapt;
 mod answer;
 mod anthropic;
+mod attempt;
 mod call;
+mod call_ids;
 mod catalog;
+mod chat;
 mod describe;
 mod failure;
 mod frames;
@@ -22,11 +25,14 @@ mod ollama;
 mod openai;
 mod patch;
 mod proof;
+mod responses;
 mod schema;
 mod wire;
 
 #[cfg(test)]
 mod stream_tests;
+#[cfg(test)]
+mod written_tests;
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
@@ -39,6 +45,7 @@ use serde::Deserialize;
 
 pub use self::wire::ListedModel;
 use self::{
+    attempt::Attempt,
     call::Caller,
     catalog::Known,
     describe::Questions,
@@ -61,7 +68,7 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
-    /// OpenAI's chat completions, and every server that is compatible with them.
+    /// OpenAI's Responses and chat completions, and every server that is compatible with them.
     OpenAi,
     /// Anthropic's messages.
     Anthropic,
@@ -91,7 +98,7 @@ impl ProviderKind {
     /// The wire of a model of such a provider; nothing for the demo, which is called in process.
     fn wire(self) -> Option<&'static dyn Wire> {
         match self {
-            Self::OpenAi => Some(&openai::OpenAi),
+            Self::OpenAi => Some(&chat::Chat),
             Self::Anthropic => Some(&anthropic::Anthropic),
             Self::Gemini => Some(&gemini::Gemini),
             Self::Ollama => Some(&ollama::Ollama),
@@ -261,9 +268,13 @@ impl Provider {
         }
     }
 
+    /// The wire of a model. All models at one address share a wire at present.
     fn wire_of(&self, _model: &str) -> Option<&'static dyn Wire> {
-        let _ = self.wire;
-        self.kind.wire()
+        let openai = self.caller.as_ref().filter(|_| self.kind == ProviderKind::OpenAi);
+        match openai.map(|caller| self.wire.unwrap_or_else(|| openai::wire_at(&caller.base))) {
+            Some(OpenAiWire::Responses) => Some(&responses::Responses),
+            Some(OpenAiWire::Chat) | None => self.kind.wire(),
+        }
     }
 }
 
@@ -319,7 +330,12 @@ fn parse_base(base: &str, wire: &dyn Wire) -> Result<Url, String> {
         return Err("it must not hold a user name or password; use api_key".to_owned());
     }
     let path = url.path().trim_end_matches('/').to_owned();
-    url.set_path(if path.is_empty() { wire.default_path() } else { &path });
+    let path = match openai::azure_path(&url) {
+        Some(azure) => azure,
+        None if path.is_empty() => wire.default_path(),
+        None => &path,
+    };
+    url.set_path(path);
     url.set_fragment(None);
     Ok(url)
 }
@@ -385,7 +401,7 @@ impl Model for RemoteModel {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<EventStream, ModelError>> {
         let caller = Arc::clone(&self.caller);
         let (wire, from, model) = (self.wire, self.name.clone(), self.model.clone());
-        async move { caller.call(wire, &from, &model, request).await }.boxed()
+        Attempt::start(caller, wire, from, model, request).boxed()
     }
 }
 
@@ -408,7 +424,8 @@ mod tests {
     #[test]
     fn addresses_get_their_usual_path() {
         for (kind, base, expected) in [
-            (ProviderKind::OpenAi, None, "https://api.openai.com/v1/chat/completions"),
+            (ProviderKind::OpenAi, None, "https://api.openai.com/v1/responses"),
+            (ProviderKind::OpenAi, Some("https://api.openai.com"), "https://api.openai.com/v1/responses"),
             (ProviderKind::OpenAi, Some("http://127.0.0.1:1"), "http://127.0.0.1:1/v1/chat/completions"),
             (ProviderKind::OpenAi, Some("http://127.0.0.1:1/api/v3/"), "http://127.0.0.1:1/api/v3/chat/completions"),
             (ProviderKind::Anthropic, None, "https://api.anthropic.com/v1/messages"),
@@ -422,9 +439,55 @@ mod tests {
             (ProviderKind::Ollama, Some("http://127.0.0.1:1/"), "http://127.0.0.1:1/api/chat"),
         ] {
             let provider = provider(kind, base, Some("key")).unwrap();
-            let caller = provider.caller.unwrap();
-            let wire = kind.wire().unwrap();
-            assert_eq!(wire.url(&caller.base, "a/b").as_str(), expected);
+            let wire = provider.wire_of("a/b").unwrap();
+            assert_eq!(wire.url(&provider.caller.unwrap().base, "a/b").as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn azure_has_addresses_and_a_header_of_its_own() {
+        for (base, expected) in [
+            ("https://r.openai.azure.com", "https://r.openai.azure.com/openai/v1/responses"),
+            ("https://r.services.ai.azure.com/openai/v1/", "https://r.services.ai.azure.com/openai/v1/responses"),
+            (
+                "https://r.openai.azure.com/openai/v1?api-version=preview",
+                "https://r.openai.azure.com/openai/v1/responses?api-version=preview",
+            ),
+            (
+                "https://r.openai.azure.com/openai/deployments/d?api-version=2024-10-21",
+                "https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21",
+            ),
+            (
+                "https://r.cognitiveservices.azure.com/?api-version=2024-10-21",
+                "https://r.cognitiveservices.azure.com/openai/deployments/a%2Fb/chat/completions?api-version=2024-10-21",
+            ),
+            (
+                "https://gateway.example.com/llm?api-version=1",
+                "https://gateway.example.com/llm/chat/completions?api-version=1",
+            ),
+        ] {
+            let provider = provider(ProviderKind::OpenAi, Some(base), Some("hunter2")).unwrap();
+            let wire = provider.wire_of("a/b").unwrap();
+            let base = &provider.caller.unwrap().base;
+            assert_eq!(wire.url(base, "a/b").as_str(), expected);
+            let headers = wire.headers(Some(&"hunter2".into()), base).unwrap();
+            let list = wire.list_url(base).unwrap();
+            assert!(!list.path().contains("deployments") && list.query() == base.query(), "{list}");
+            let name = if expected.contains("azure.com") { "api-key" } else { "authorization" };
+            assert!(headers.len() == 1 && headers[name].is_sensitive(), "{expected}");
+        }
+    }
+
+    #[test]
+    fn configuration_chooses_between_the_wires_of_openai() {
+        for (base_url, wire, expected) in [
+            (None, Some(OpenAiWire::Chat), "chat"),
+            (Some("http://127.0.0.1:1".to_owned()), Some(OpenAiWire::Responses), "responses"),
+            (Some("http://127.0.0.1:1".to_owned()), None, "chat"),
+        ] {
+            let api_key = Some("key".into());
+            let config = ProviderConfig { base_url, api_key, wire, ..ProviderConfig::new(ProviderKind::OpenAi) };
+            assert_eq!(Provider::new("p", config).unwrap().wire_of("m").unwrap().name(), expected);
         }
     }
 

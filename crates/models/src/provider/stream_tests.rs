@@ -5,29 +5,52 @@ use expect_test::{Expect, expect};
 use futures_util::{FutureExt, StreamExt, stream};
 
 use super::{
-    ProviderKind,
+    ProviderKind, anthropic,
     call::{AnswerStream, Origin},
+    chat,
     failure::Failures,
+    gemini, ollama, responses,
+    wire::Wire,
 };
 use crate::model::{ModelError, ModelErrorKind, ModelEvent};
 
-const SAMPLES: [(ProviderKind, &str); 4] = [
-    (ProviderKind::OpenAi, include_str!("samples/openai.sse")),
-    (ProviderKind::Anthropic, include_str!("samples/anthropic.sse")),
-    (ProviderKind::Gemini, include_str!("samples/gemini.sse")),
-    (ProviderKind::Ollama, include_str!("samples/ollama.ndjson")),
+const RESPONSES: &dyn Wire = &responses::Responses;
+
+const SAMPLES: [(&dyn Wire, &str); 5] = [
+    (&chat::Chat, include_str!("samples/chat.sse")),
+    (&anthropic::Anthropic, include_str!("samples/anthropic.sse")),
+    (&gemini::Gemini, include_str!("samples/gemini.sse")),
+    (&ollama::Ollama, include_str!("samples/ollama.ndjson")),
+    (RESPONSES, include_str!("samples/responses.sse")),
 ];
 
 type Item = Result<ModelEvent, ModelError>;
 
+/// A wire, or a kind of provider that has but one.
+trait Spoken {
+    fn wire(self) -> &'static dyn Wire;
+}
+
+impl Spoken for ProviderKind {
+    fn wire(self) -> &'static dyn Wire {
+        self.wire().unwrap()
+    }
+}
+
+impl Spoken for &'static dyn Wire {
+    fn wire(self) -> &'static dyn Wire {
+        self
+    }
+}
+
 /// What a wire makes of these chunks.
-fn read<'a>(kind: ProviderKind, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Item> {
+fn read<'a>(wire: impl Spoken, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Item> {
     let chunks: Vec<_> = chunks.into_iter().map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
     let failures = Failures { provider: "test".into(), secrets: Vec::new() };
-    let answer = AnswerStream::new(kind.wire().unwrap(), stream::iter(chunks).boxed(), failures, Origin::default());
-    // How often bytes come without an event depends on how they are split.
-    let events = answer.filter(|item| std::future::ready(!matches!(item, Ok(ModelEvent::Alive))));
-    events.collect().now_or_never().unwrap()
+    let answer = AnswerStream::new(wire.wire(), stream::iter(chunks).boxed(), failures, Origin::default());
+    // Signs of life depend on how the bytes come.
+    let items: Vec<Item> = answer.collect().now_or_never().unwrap();
+    items.into_iter().filter(|item| *item != Ok(ModelEvent::Alive)).collect()
 }
 
 fn show(items: &[Item]) -> String {
@@ -54,12 +77,12 @@ fn show(items: &[Item]) -> String {
     items.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn check(kind: ProviderKind, stream: &str, expect: Expect) {
-    expect.assert_eq(&show(&read(kind, [stream.as_bytes()])));
+fn check(wire: impl Spoken, stream: &str, expect: Expect) {
+    expect.assert_eq(&show(&read(wire, [stream.as_bytes()])));
 }
 
 #[test]
-fn openai_sample() {
+fn chat_sample() {
     check(
         ProviderKind::OpenAi,
         SAMPLES[0].1,
@@ -75,7 +98,32 @@ fn openai_sample() {
             used 12+34
             call 0: get_weather {"location":"Tokyo"}
             call 1: clock {}
+            ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"own\":{\"field\":\"reasoning_content\"}},{\"text\":15},\"call\",\"call\"]}")
             Stop 12+34"#]],
+    );
+}
+
+#[test]
+fn responses_sample() {
+    check(
+        RESPONSES,
+        SAMPLES[4].1,
+        expect![[r#"
+        Thinking("Two cities, ")
+        Thinking("hm.")
+        Thinking("\n\nFirst Tokyo.")
+        Text("Grüße, ")
+        Text("東京")
+        call 0 starts: get_weather
+        call 0 input: {"location":
+        call 1 starts: clock
+        call 0 input: "Tokyo"}
+        call 0: get_weather {"location":"Tokyo"}
+        call 1 input: {}
+        call 1: clock {}
+        used 12+34
+        ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"own\":{\"reasoning\":{\"id\":\"rs_1\",\"summary\":[{\"text\":\"Two cities, hm.\",\"type\":\"summary_text\"},{\"text\":\"First Tokyo.\",\"type\":\"summary_text\"}],\"encrypted_content\":\"gAAAA1\"}}},{\"text\":15},{\"own\":{\"message\":{\"phase\":\"commentary\"}}},\"call\",\"call\"]}")
+        Stop 12+34"#]],
     );
 }
 
@@ -145,35 +193,38 @@ fn ollama_sample() {
 
 #[test]
 fn a_split_at_any_byte_changes_nothing() {
-    for (kind, recording) in SAMPLES {
+    for (wire, recording) in SAMPLES {
+        let kind = wire.name();
         let bytes = recording.as_bytes();
-        let whole = read(kind, [bytes]);
-        assert_eq!(read(kind, bytes.chunks(1)), whole, "{kind}");
+        let whole = read(wire, [bytes]);
+        assert_eq!(read(wire, bytes.chunks(1)), whole, "{kind}");
         for at in 0..bytes.len() {
             let (left, right) = bytes.split_at(at);
-            assert_eq!(read(kind, [left, right]), whole, "{kind} at {at}");
+            assert_eq!(read(wire, [left, right]), whole, "{kind} at {at}");
         }
         let windows = recording.replace('\n', "\r\n");
-        assert_eq!(read(kind, [windows.as_bytes()]), whole, "{kind}");
+        assert_eq!(read(wire, [windows.as_bytes()]), whole, "{kind}");
     }
 }
 
 #[test]
 fn a_cut_at_any_byte_is_an_error_unless_the_model_had_stopped() {
-    for (kind, recording) in SAMPLES {
+    for (wire, recording) in SAMPLES {
+        let kind = wire.name();
         let bytes = recording.as_bytes();
-        let whole = read(kind, [bytes]);
+        let whole = read(wire, [bytes]);
         // The model has stopped once the frame with its reason is there.
         let reason = match kind {
-            ProviderKind::OpenAi => "\"finish_reason\":\"tool_calls\"}]}",
-            ProviderKind::Anthropic => "\"output_tokens\":34}}",
-            ProviderKind::Gemini => "\"totalTokenCount\":46}}",
-            ProviderKind::Ollama => "\"eval_count\":34}",
-            ProviderKind::Demo => unreachable!(),
+            "chat" => "\"finish_reason\":\"tool_calls\"}]}",
+            "anthropic" => "\"output_tokens\":34}}",
+            "gemini" => "\"totalTokenCount\":46}}",
+            "ollama" => "\"eval_count\":34}",
+            "responses" => "\"type\":\"response.completed\"}",
+            other => unreachable!("{other}"),
         };
         let stopped = recording.find(reason).unwrap() + reason.len();
         for at in 0..bytes.len() {
-            let cut = read(kind, [&bytes[..at]]);
+            let cut = read(wire, [&bytes[..at]]);
             let (last, before) = cut.split_last().unwrap();
             if at < stopped {
                 let Err(error) = last else { panic!("{kind} cut at {at} ended with {last:?}") };
@@ -193,17 +244,241 @@ fn a_cut_at_any_byte_is_an_error_unless_the_model_had_stopped() {
 
 #[test]
 fn nothing_at_all_is_a_cut() {
-    for (kind, _) in SAMPLES {
+    for (wire, _) in SAMPLES {
+        let kind = wire.name();
         assert_eq!(
-            show(&read(kind, [])),
+            show(&read(wire, [])),
             "Unavailable: test closed the stream before its answer was complete",
             "{kind}"
         );
     }
 }
 
+/// A stream of events on the Responses wire.
+fn events<const N: usize>(events: [&str; N]) -> String {
+    events.map(|event| format!("data: {event}\n\n")).concat()
+}
+
 #[test]
-fn openai_finish_reasons() {
+fn responses_endings() {
+    let text = r#"{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"x"}"#;
+    for (end, expect) in [
+        (
+            r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"usage":{"input_tokens":1,"output_tokens":2}}}"#,
+            expect![[r#"
+                Text("x")
+                used 1+2
+                MaxTokens 1+2"#]],
+        ),
+        (
+            r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"}}}"#,
+            expect![[r#"
+                Text("x")
+                Refusal ?"#]],
+        ),
+        (
+            r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"Please try again in 11.054s."},"usage":null}}"#,
+            expect![[r#"
+                Text("x")
+                RateLimited: test reports: Please try again in 11.054s."#]],
+        ),
+        (
+            r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"The server had an error."},"usage":{"input_tokens":1,"output_tokens":2}}}"#,
+            expect![[r#"
+                Text("x")
+                used 1+2
+                Unavailable: test reports: The server had an error."#]],
+        ),
+        (
+            r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"Flagged."}}}"#,
+            expect![[r#"
+                Text("x")
+                Rejected: test reports: Flagged."#]],
+        ),
+        (
+            r#"{"type":"response.failed","response":{"status":"failed","error":null}}"#,
+            expect![[r#"
+            Text("x")
+            Unavailable: test gave its answer up with a failure that it does not explain"#]],
+        ),
+        (
+            r#"{"type":"error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model.","param":"input","sequence_number":2}"#,
+            expect![[r#"
+                Text("x")
+                ContextOverflow: test reports: Your input exceeds the context window of this model."#]],
+        ),
+        (
+            r#"{"type":"error","sequence_number":2,"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model.","param":"input"}}"#,
+            expect![[r#"
+                Text("x")
+                ContextOverflow: test reports: Your input exceeds the context window of this model."#]],
+        ),
+        (
+            r#"{"error":{"message":"Bad gateway"}}"#,
+            expect![[r#"
+            Text("x")
+            Unavailable: test reports: Bad gateway"#]],
+        ),
+        (
+            r#"[DONE]"#,
+            expect![[r#"
+            Text("x")
+            Unavailable: test closed the stream before its answer was complete"#]],
+        ),
+        (
+            r#"{"type":"response.completed","response":7}"#,
+            expect![[r#"
+            Text("x")
+            Unavailable: test sent what is no part of an answer: {"type":"response.completed","response":7}"#]],
+        ),
+    ] {
+        check(RESPONSES, &events([text, end]), expect);
+    }
+}
+
+#[test]
+fn responses_oddities() {
+    // A refusal; two messages of one answer are parted for readers, and the record knows the gap.
+    check(
+        RESPONSES,
+        &events([
+            r#"{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"Hm."}"#,
+            r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"output_text","text":"Hm."}]}}"#,
+            r#"{"type":"response.refusal.delta","output_index":1,"content_index":0,"delta":"I cannot."}"#,
+            r#"{"type":"response.refusal.done","output_index":1,"content_index":0,"refusal":"I cannot."}"#,
+            r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#,
+        ]),
+        expect![[r#"
+            Text("Hm.")
+            Text("\n\n")
+            Text("I cannot.")
+            ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"text\":3},{\"own\":{\"message\":{\"phase\":null}}},{\"text\":2},{\"own\":\"gap\"},{\"text\":9}]}")
+            Refusal ?"#]],
+    );
+    // Nothing streamed: all is in the items, or only in the response; reasoning without its encrypted content is not kept.
+    check(
+        RESPONSES,
+        &events([
+            r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"Hm."}]}}"#,
+            r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"c","name":"clock","arguments":"{\"x\":1}"}}"#,
+            r#"{"type":"response.something.new","item":"?","text":{},"response":[]}"#,
+            r#"{"type":"response.completed","response":{"status":"completed","output":[{},{},{"type":"message","content":[{"type":"output_text","text":"Hello."}]}]}}"#,
+        ]),
+        expect![[r#"
+            Thinking("Hm.")
+            call 0 starts: clock
+            call 0 input: {"x":1}
+            call 0: clock {"x":1}
+            Text("Hello.")
+            ThinkingSignature(":{\"from\":\"\",\"pieces\":[\"call\",{\"text\":6}]}")
+            Stop ?"#]],
+    );
+    // Reasoning as text and as a summary is shown once; items of other kinds are kept unless they want an answer.
+    check(
+        RESPONSES,
+        &events([
+            r#"{"type":"response.reasoning_text.delta","output_index":0,"content_index":0,"delta":"Hm."}"#,
+            r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"Hm."}"#,
+            r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"web_search_call","id":"ws_1"}}"#,
+            r#"{"type":"response.output_item.done","output_index":2,"item":{"type":"custom_tool_call","id":"ct_1"}}"#,
+            r#"{"type":"response.output_text.done","output_index":3,"content_index":0,"text":"Hello."}"#,
+            r#"{"type":"response.completed","response":{"status":"completed","output":[]}}"#,
+        ]),
+        expect![[r#"
+            Thinking("Hm.")
+            Text("Hello.")
+            ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"own\":{\"item\":{\"id\":\"ws_1\",\"type\":\"web_search_call\"}}},{\"text\":6}]}")
+            Stop ?"#]],
+    );
+}
+
+#[test]
+fn chat_records() {
+    // OpenRouter's details come in pieces, and Gemini's signatures with calls that have no index.
+    check(
+        ProviderKind::OpenAi,
+        &events([
+            r#"{"choices":[{"delta":{"reasoning":"Two ","reasoning_details":[{"type":"reasoning.text","text":"Two ","index":0}]}}]}"#,
+            r#"{"choices":[{"delta":{"reasoning":"cities.","reasoning_details":[{"type":"reasoning.text","text":"cities.","index":0,"signature":"S"}]}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"clock","arguments":"{}"},"extra_content":{"google":{"thought_signature":"G"}}}]}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"id":"b","function":{"name":"clock","arguments":""}}]},"finish_reason":"stop"}]}"#,
+            "[DONE]",
+        ]),
+        expect![[r#"
+            Thinking("Two ")
+            Thinking("cities.")
+            call 0 starts: clock
+            call 0 input: {}
+            call 1 starts: clock
+            call 0: clock {}
+            call 1: clock {}
+            ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"own\":{\"field\":\"reasoning\"}},{\"own\":{\"details\":[{\"index\":0,\"signature\":\"S\",\"text\":\"Two cities.\",\"type\":\"reasoning.text\"}]}},{\"own\":{\"call\":{\"place\":0,\"id\":\"a\",\"extra\":{\"google\":{\"thought_signature\":\"G\"}}}}},{\"own\":{\"call\":{\"place\":1,\"id\":\"b\"}}},\"call\",\"call\"]}")
+            Stop ?"#]],
+    );
+    // Mistral's thinking within the content, then usage in Moonshot's and Groq's places: the last word counts.
+    check(
+        ProviderKind::OpenAi,
+        &events([
+            r#"{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm, "}]}]}}],"usage":null}"#,
+            r#"{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm."}]}]},"usage":{"prompt_tokens":1,"completion_tokens":1}}]}"#,
+            r#"{"choices":[{"delta":{"content":"Well."},"finish_reason":"model_length"}],"x_groq":{"usage":{"prompt_tokens":1,"completion_tokens":2}}}"#,
+        ]),
+        expect![[r#"
+            Thinking("Hm, ")
+            used 1+1
+            Thinking("hm.")
+            used 1+2
+            Text("Well.")
+            ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"own\":{\"thinking\":7}},{\"text\":5}]}")
+            MaxTokens 1+2"#]],
+    );
+    // Details alone, and a chunk without choices.
+    check(
+        ProviderKind::OpenAi,
+        &events([
+            r#"{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.summary","summary":"Hm."}]}}]}"#,
+            r#"{"choices":null,"usage":{"prompt_tokens":1,"completion_tokens":1}}"#,
+            "[DONE]",
+        ]),
+        expect![[r#"
+            Thinking("Hm.")
+            used 1+1
+            ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"own\":{\"details\":[{\"summary\":\"Hm.\",\"type\":\"reasoning.summary\"}]}}]}")
+            Stop 1+1"#]],
+    );
+}
+
+#[test]
+fn chat_errors_in_many_shapes() {
+    for (chunk, expect) in [
+        (
+            r#"{"code":20015,"message":"reasoning_content is missing","data":null}"#,
+            expect!["Unavailable: test reports: reasoning_content is missing"],
+        ),
+        (
+            r#"{"detail":"Extra inputs are not permitted"}"#,
+            expect!["Unavailable: test reports: Extra inputs are not permitted"],
+        ),
+        (
+            r#"{"base_resp":{"status_code":1004,"status_msg":"login fail"}}"#,
+            expect!["Unavailable: test reports: login fail"],
+        ),
+        (
+            r#"{"choices":[{"delta":{},"finish_reason":"network_error"}]}"#,
+            expect!["Unavailable: test gave its answer up with network_error"],
+        ),
+        (
+            r#"{"choices":[{"delta":{},"finish_reason":"model_context_window_exceeded"}]}"#,
+            expect!["ContextOverflow: test reports: the answer ran out of the context window"],
+        ),
+        (r#"{"choices":[{"delta":{},"finish_reason":"sensitive"}]}"#, expect!["Refusal ?"]),
+    ] {
+        check(ProviderKind::OpenAi, &events([chunk]), expect);
+    }
+}
+
+#[test]
+fn chat_finish_reasons() {
     let stream = |reason: &str| {
         format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"x\"}},\"finish_reason\":{reason}}}]}}\n\n")
     };
@@ -252,7 +527,7 @@ fn openai_finish_reasons() {
 }
 
 #[test]
-fn openai_oddities() {
+fn chat_oddities() {
     // A refusal as text of its own.
     check(
         ProviderKind::OpenAi,
@@ -278,6 +553,7 @@ fn openai_oddities() {
             Thinking("b")
             Thinking("c")
             Text("d")
+            ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"own\":{\"field\":\"reasoning\"}},{\"own\":{\"thinking\":1}},{\"text\":1},{\"own\":{\"details\":[{\"text\":\"a\"}]}}]}")
             Stop ?"#]],
     );
     // Whole calls without an index, with an object for input; and calls that are all number 0.

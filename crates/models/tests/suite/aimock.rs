@@ -1,14 +1,46 @@
 //! All wires against a mock that others wrote from the providers' documents.
 
+use std::{fmt, sync::Arc};
+
 use everturn_core::{CallId, Content, Json, Message, ModelOptions, ToolUse};
-use everturn_models::{ModelRequest, ProviderKind};
+use everturn_models::{Model, ModelRequest, ProviderKind};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
 use super::{peers::AiMock, transcript::answer};
 
-const WIRES: [ProviderKind; 4] =
-    [ProviderKind::OpenAi, ProviderKind::Anthropic, ProviderKind::Gemini, ProviderKind::Ollama];
+const WIRES: [Spoken; 5] = [
+    Spoken::Kind(ProviderKind::OpenAi),
+    Spoken::Responses,
+    Spoken::Kind(ProviderKind::Anthropic),
+    Spoken::Kind(ProviderKind::Gemini),
+    Spoken::Kind(ProviderKind::Ollama),
+];
+
+/// A wire: that of a kind of provider, or OpenAI's other one.
+#[derive(Clone, Copy)]
+enum Spoken {
+    Kind(ProviderKind),
+    Responses,
+}
+
+impl Spoken {
+    fn model(self, mock: &AiMock) -> Arc<dyn Model> {
+        match self {
+            Self::Kind(kind) => mock.model(kind),
+            Self::Responses => mock.responses_model(),
+        }
+    }
+}
+
+impl fmt::Display for Spoken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind(kind) => kind.fmt(f),
+            Self::Responses => f.write_str("responses"),
+        }
+    }
+}
 
 fn request(text: &str) -> ModelRequest {
     ModelRequest { messages: [Message::user(text)].into(), ..ModelRequest::default() }
@@ -18,9 +50,9 @@ fn request(text: &str) -> ModelRequest {
 async fn check(model: &str, response: Value, options: Value, expect: Expect) {
     let mock = AiMock::new(model, response, options).await;
     let mut shown = String::new();
-    for kind in WIRES {
-        let answer = answer(&*mock.model(kind), request("hello")).await;
-        shown.push_str(&format!("## {kind}\n{}\n", without_call_ids(&answer)));
+    for wire in WIRES {
+        let answer = answer(&*wire.model(&mock), request("hello")).await;
+        shown.push_str(&format!("## {wire}\n{}\n", without_made_up_ids(&without_call_ids(&answer))));
     }
     expect.assert_eq(&shown);
 }
@@ -36,6 +68,15 @@ fn without_call_ids(answer: &str) -> String {
     shown
 }
 
+/// An answer without the ids that the mock makes up for reasoning.
+fn without_made_up_ids(answer: &str) -> String {
+    let line = |line: &str| match line.split_once(r#""id":"rs"#) {
+        Some((before, _)) => format!(r#"{before}"id":"rs…"#),
+        None => line.to_owned(),
+    };
+    answer.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
 #[tokio::test]
 async fn text_and_usage() {
     let usage = json!({
@@ -49,6 +90,10 @@ async fn text_and_usage() {
         json!({"chunkSize": 10}),
         expect![[r#"
             ## openai
+            text: Hello, wör|ld. How ar|e you?
+            used: 7+3
+            finished: Stop 7+3
+            ## responses
             text: Hello, wör|ld. How ar|e you?
             used: 7+3
             finished: Stop 7+3
@@ -94,7 +139,19 @@ async fn thinking_text_and_calls() {
             used: 2+13
             call 0: get_weather {"location":"Tokyo"}
             call 1: clock {}
+            signature: chat:{"from":"openai/calls","pieces":[{"own":{"field":"reasoning_content"}},{"text":12},"call","call"]}
             finished: Stop 2+13
+            ## responses
+            thinking: Two citi|es, hm.
+            text: Let me l|ook.
+            call 0 started: get_weather
+            call 0 input: {"locati|on":"Tok|yo"}
+            call 0: get_weather {"location":"Tokyo"}
+            call 1 started: clock
+            call 1 input: {}
+            call 1: clock {}
+            signature: responses:{"from":"responses/calls","pieces":[{"own":{"reasoning":{"id":"rs…
+            finished: Stop ?
             ## anthropic
             thinking: Two citi|es, hm.
             text: Let me l|ook.
@@ -128,26 +185,28 @@ async fn thinking_text_and_calls() {
 
 #[tokio::test]
 async fn finish_reasons() {
-    // The mock always has Ollama stop of itself.
-    for (kind, reason, expected) in [
-        (ProviderKind::OpenAi, "stop", "Stop"),
-        (ProviderKind::OpenAi, "length", "MaxTokens"),
-        (ProviderKind::OpenAi, "content_filter", "Refusal"),
-        (ProviderKind::Anthropic, "stop", "Stop"),
-        (ProviderKind::Anthropic, "length", "MaxTokens"),
-        (ProviderKind::Anthropic, "refusal", "Refusal"),
-        (ProviderKind::Gemini, "stop", "Stop"),
-        (ProviderKind::Gemini, "length", "MaxTokens"),
-        (ProviderKind::Gemini, "content_filter", "Refusal"),
-        (ProviderKind::Ollama, "stop", "Stop"),
+    // The mock always has Ollama stop of itself, and has a filter fail Responses in a way of its own.
+    for (wire, reason, expected) in [
+        (Spoken::Responses, "stop", "Stop"),
+        (Spoken::Responses, "length", "MaxTokens"),
+        (Spoken::Kind(ProviderKind::OpenAi), "stop", "Stop"),
+        (Spoken::Kind(ProviderKind::OpenAi), "length", "MaxTokens"),
+        (Spoken::Kind(ProviderKind::OpenAi), "content_filter", "Refusal"),
+        (Spoken::Kind(ProviderKind::Anthropic), "stop", "Stop"),
+        (Spoken::Kind(ProviderKind::Anthropic), "length", "MaxTokens"),
+        (Spoken::Kind(ProviderKind::Anthropic), "refusal", "Refusal"),
+        (Spoken::Kind(ProviderKind::Gemini), "stop", "Stop"),
+        (Spoken::Kind(ProviderKind::Gemini), "length", "MaxTokens"),
+        (Spoken::Kind(ProviderKind::Gemini), "content_filter", "Refusal"),
+        (Spoken::Kind(ProviderKind::Ollama), "stop", "Stop"),
     ] {
         let response = json!({"content": "I would", "finishReason": reason});
-        let mock = AiMock::new(&format!("finish-{kind}-{reason}"), response, json!({})).await;
-        let shown = answer(&*mock.model(kind), request("hello")).await;
+        let mock = AiMock::new(&format!("finish-{wire}-{reason}"), response, json!({})).await;
+        let shown = answer(&*wire.model(&mock), request("hello")).await;
         let said: Vec<_> = shown.lines().filter(|line| !line.starts_with("used: ")).collect();
-        let [text, finished] = said[..] else { panic!("{kind} {reason}: {shown}") };
-        assert_eq!(text, "text: I would", "{kind} {reason}: {shown}");
-        assert!(finished.starts_with(&format!("finished: {expected} ")), "{kind} {reason}: {shown}");
+        let [text, finished] = said[..] else { panic!("{wire} {reason}: {shown}") };
+        assert_eq!(text, "text: I would", "{wire} {reason}: {shown}");
+        assert!(finished.starts_with(&format!("finished: {expected} ")), "{wire} {reason}: {shown}");
     }
 }
 
@@ -159,19 +218,21 @@ async fn a_cut_stream_is_an_error() {
         json!({"content": "one two three four five six seven"}),
         options,
         expect![[r#"
-        ## openai
-        text: one |two 
-        error: Unavailable: openai broke off in the middle of its answer: unexpected EOF during chunk size line
-        ## anthropic
-        text: one 
-        error: Unavailable: anthropic broke off in the middle of its answer: unexpected EOF during chunk size line
-        ## gemini
-        text: one |two |thre
-        error: Unavailable: gemini broke off in the middle of its answer: unexpected EOF during chunk size line
-        ## ollama
-        text: one |two |thre
-        error: Unavailable: ollama broke off in the middle of its answer: unexpected EOF during chunk size line
-    "#]],
+            ## openai
+            text: one |two 
+            error: Unavailable: openai broke off in the middle of its answer: unexpected EOF during chunk size line
+            ## responses
+            error: Unavailable: responses broke off in the middle of its answer: unexpected EOF during chunk size line
+            ## anthropic
+            text: one 
+            error: Unavailable: anthropic broke off in the middle of its answer: unexpected EOF during chunk size line
+            ## gemini
+            text: one |two |thre
+            error: Unavailable: gemini broke off in the middle of its answer: unexpected EOF during chunk size line
+            ## ollama
+            text: one |two |thre
+            error: Unavailable: ollama broke off in the middle of its answer: unexpected EOF during chunk size line
+        "#]],
     )
     .await;
 }
@@ -184,43 +245,49 @@ async fn errors() {
             "limit",
             error("Slow down", "rate_limit_error", "rate_limit_exceeded", 429),
             expect![[r#"
-            ## openai
-            RateLimited: openai answered 429: Slow down, retry after 7s
-            ## anthropic
-            RateLimited: anthropic answered 429: Slow down, retry after 7s
-            ## gemini
-            RateLimited: gemini answered 429: Slow down, retry after 7s
-            ## ollama
-            RateLimited: ollama answered 429: Slow down, retry after 7s
-        "#]],
+                ## openai
+                RateLimited: openai answered 429: Slow down, retry after 7s
+                ## responses
+                RateLimited: responses answered 429: Slow down, retry after 7s
+                ## anthropic
+                RateLimited: anthropic answered 429: Slow down, retry after 7s
+                ## gemini
+                RateLimited: gemini answered 429: Slow down, retry after 7s
+                ## ollama
+                RateLimited: ollama answered 429: Slow down, retry after 7s
+            "#]],
         ),
         (
             "key",
             error("Bad key test-key", "authentication_error", "invalid_api_key", 401),
             expect![[r#"
-            ## openai
-            Rejected: openai answered 401: Bad key [key]
-            ## anthropic
-            Rejected: anthropic answered 401: Bad key [key]
-            ## gemini
-            Rejected: gemini answered 401: Bad key [key]
-            ## ollama
-            Rejected: ollama answered 401: Bad key [key]
-        "#]],
+                ## openai
+                Rejected: openai answered 401: Bad key [key]
+                ## responses
+                Rejected: responses answered 401: Bad key [key]
+                ## anthropic
+                Rejected: anthropic answered 401: Bad key [key]
+                ## gemini
+                Rejected: gemini answered 401: Bad key [key]
+                ## ollama
+                Rejected: ollama answered 401: Bad key [key]
+            "#]],
         ),
         (
             "missing",
             error("No such model", "not_found_error", "model_not_found", 404),
             expect![[r#"
-            ## openai
-            Rejected: openai answered 404: No such model
-            ## anthropic
-            Rejected: anthropic answered 404: No such model
-            ## gemini
-            Rejected: gemini answered 404: No such model
-            ## ollama
-            Rejected: ollama answered 404: No such model
-        "#]],
+                ## openai
+                Rejected: openai answered 404: No such model
+                ## responses
+                Rejected: responses answered 404: No such model
+                ## anthropic
+                Rejected: anthropic answered 404: No such model
+                ## gemini
+                Rejected: gemini answered 404: No such model
+                ## ollama
+                Rejected: ollama answered 404: No such model
+            "#]],
         ),
         (
             "overflow",
@@ -228,6 +295,8 @@ async fn errors() {
             expect![[r#"
                 ## openai
                 ContextOverflow: openai answered 400: prompt is too long: 9 > 8
+                ## responses
+                ContextOverflow: responses answered 400: prompt is too long: 9 > 8
                 ## anthropic
                 ContextOverflow: anthropic answered 400: prompt is too long: 9 > 8
                 ## gemini
@@ -240,15 +309,17 @@ async fn errors() {
             "down",
             error("Overloaded", "overloaded_error", "overloaded", 503),
             expect![[r#"
-            ## openai
-            Unavailable: openai answered 503: Overloaded
-            ## anthropic
-            Unavailable: anthropic answered 503: Overloaded
-            ## gemini
-            Unavailable: gemini answered 503: Overloaded
-            ## ollama
-            Unavailable: ollama answered 503: Overloaded
-        "#]],
+                ## openai
+                Unavailable: openai answered 503: Overloaded
+                ## responses
+                Unavailable: responses answered 503: Overloaded
+                ## anthropic
+                Unavailable: anthropic answered 503: Overloaded
+                ## gemini
+                Unavailable: gemini answered 503: Overloaded
+                ## ollama
+                Unavailable: ollama answered 503: Overloaded
+            "#]],
         ),
     ] {
         check(model, response, json!({}), expect).await;
@@ -276,8 +347,8 @@ async fn the_mock_understands_our_history() {
         ..ModelRequest::default()
     };
     let mock = AiMock::new("history", json!({"content": "ok"}), json!({})).await;
-    for kind in WIRES {
-        answer(&*mock.model(kind), request.clone()).await;
+    for wire in WIRES {
+        answer(&*wire.model(&mock), request.clone()).await;
     }
     let mut shown = String::new();
     for entry in mock.journal().await {
@@ -291,6 +362,14 @@ async fn the_mock_understands_our_history() {
         {"content":"Be brief.","role":"system"}
         {"content":"weather?","role":"user"}
         {"content":"Let me look.","role":"assistant","tool_calls":[{"function":{"arguments":"{\"location\":\"Tokyo\"}","name":"get_weather"},"id":"call_1","type":"function"}]}
+        {"content":"sunny","role":"tool","tool_call_id":"call_1"}
+        {"content":"It is sunny.","role":"assistant"}
+        {"content":"thanks","role":"user"}
+        ## /v1/responses
+        {"content":"Be brief.","role":"system"}
+        {"content":"weather?","role":"user"}
+        {"content":"Let me look.","role":"assistant"}
+        {"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{\"location\":\"Tokyo\"}","name":"get_weather"},"id":"call_1","type":"function"}]}
         {"content":"sunny","role":"tool","tool_call_id":"call_1"}
         {"content":"It is sunny.","role":"assistant"}
         {"content":"thanks","role":"user"}
@@ -321,8 +400,8 @@ async fn the_mock_understands_our_history() {
 #[tokio::test]
 async fn keys_go_where_each_provider_wants_them() {
     let mock = AiMock::new("headers", json!({"content": "ok"}), json!({})).await;
-    for kind in WIRES {
-        answer(&*mock.model(kind), request("hello")).await;
+    for wire in WIRES {
+        answer(&*wire.model(&mock), request("hello")).await;
     }
     let mut shown = String::new();
     for entry in mock.journal().await {
@@ -336,6 +415,7 @@ async fn keys_go_where_each_provider_wants_them() {
     }
     expect![[r#"
         /v1/chat/completions authorization: [REDACTED]
+        /v1/responses authorization: [REDACTED]
         /v1/messages x-api-key: [REDACTED]
         /v1/messages anthropic-version: 2023-06-01
         /v1beta/models/headers:streamGenerateContent?alt=sse x-goog-api-key: [REDACTED]

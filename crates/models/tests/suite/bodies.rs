@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use everturn_core::{Block, CallId, Content, Json, Message, ModelOptions, ToolSpec, ToolUse};
-use everturn_models::{ModelRequest, Provider, ProviderConfig, ProviderKind};
+use everturn_models::{ModelRequest, OpenAiWire, Provider, ProviderConfig, ProviderKind};
 use expect_test::{Expect, expect};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -25,14 +25,27 @@ async fn body(kind: ProviderKind, model: &str, config: ProviderConfig, request: 
 /// The messages in a body, as text.
 #[derive(Deserialize)]
 struct Messages<'a> {
-    #[serde(borrow, alias = "contents")]
+    #[serde(borrow, alias = "contents", alias = "input")]
     messages: Vec<&'a RawValue>,
 }
 
 /// The messages of a request's body, one a line.
 async fn check(kind: ProviderKind, model: &str, messages: Vec<Message>, expect: Expect) {
+    check_with(ProviderConfig::new(kind), model, messages, expect).await;
+}
+
+/// As [`check`], on OpenAI's Responses.
+async fn check_responses(model: &str, messages: Vec<Message>, expect: Expect) {
+    check_with(responses(), model, messages, expect).await;
+}
+
+fn responses() -> ProviderConfig {
+    ProviderConfig { wire: Some(OpenAiWire::Responses), ..ProviderConfig::new(ProviderKind::OpenAi) }
+}
+
+async fn check_with(config: ProviderConfig, model: &str, messages: Vec<Message>, expect: Expect) {
     let request = ModelRequest { messages: messages.into(), ..ModelRequest::default() };
-    let body = body(kind, model, ProviderConfig::new(kind), request).await;
+    let body = body(config.kind, model, config, request).await;
     let Messages { messages } = serde_json::from_str(&body).unwrap();
     let lines: Vec<&str> = messages.into_iter().map(RawValue::get).collect();
     expect.assert_eq(&lines.join("\n"));
@@ -54,8 +67,9 @@ fn images() -> Vec<Message> {
 
 #[tokio::test]
 async fn images_from_users() {
-    check(ProviderKind::OpenAi, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lG"}},{"type":"image_url","image_url":{"url":"data:image/svg+xml,<svg/>"}}]}"#]]).await;
-    check(ProviderKind::Anthropic, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"R0lG"}},{"type":"text","text":"[An image was left out here: its data URL is not base64.]","cache_control":{"type":"ephemeral"}}]}"#]]).await;
+    check(ProviderKind::OpenAi, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lG"}},{"type":"text","text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
+    check_responses("m", images(), expect![[r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"Compare these."},{"type":"input_image","image_url":"https://example.com/a.png","detail":"auto"},{"type":"input_image","image_url":"data:image/gif;base64,R0lG","detail":"auto"},{"type":"input_text","text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
+    check(ProviderKind::Anthropic, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"R0lG"}},{"type":"text","text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
     check(ProviderKind::Gemini, "m", images(), expect![[r#"{"role":"user","parts":[{"text":"Compare these."},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}},{"inlineData":{"mimeType":"image/gif","data":"R0lG"}},{"text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
     check(ProviderKind::Ollama, "m", images(), expect![[r#"{"role":"user","content":"Compare these.\n\n[An image was left out here: https://example.com/a.png is not a data URL.]\n\n[An image was left out here: its data URL is not base64.]","images":["R0lG"]}"#]]).await;
 }
@@ -93,11 +107,21 @@ fn calls() -> Vec<Message> {
 async fn calls_and_results() {
     check(ProviderKind::OpenAi, "m", calls(), expect![[r#"
         {"role":"user","content":"Go."}
-        {"role":"assistant","content":"Going.","tool_calls":[{"id":"call_1","type":"function","function":{"name":"camera","arguments":"{\"z\":1.50,\"a\":12345678901234567890}"}},{"id":"call_2","type":"function","function":{"name":"divide","arguments":"{}"}},{"id":"seed:3","type":"function","function":{"name":"clock","arguments":"{}"}}]}
+        {"role":"assistant","content":"Going.","tool_calls":[{"id":"call_1","type":"function","function":{"name":"camera","arguments":"{\"z\":1.50,\"a\":12345678901234567890}"}},{"id":"call_2","type":"function","function":{"name":"divide","arguments":"{}"}},{"id":"call_mMJzNqrPcsSYFTVoUDK6TOQ5","type":"function","function":{"name":"clock","arguments":"{}"}}]}
         {"role":"tool","tool_call_id":"call_1","content":"A photo."}
         {"role":"tool","tool_call_id":"call_2","content":"division by zero"}
-        {"role":"tool","tool_call_id":"seed:3","content":"12:00"}
-        {"role":"user","content":[{"type":"text","text":"The images of the tool results above:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}},{"type":"text","text":"And?"}]}"#]]).await;
+        {"role":"tool","tool_call_id":"call_mMJzNqrPcsSYFTVoUDK6TOQ5","content":"12:00"}
+        {"role":"user","content":[{"type":"text","text":"The images of the tool results above:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}},{"type":"text","text":"And?"}]}"#]]).await;
+    check_responses("m", calls(), expect![[r#"
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"Go."}]}
+        {"type":"message","role":"assistant","content":"Going."}
+        {"type":"function_call","call_id":"call_1","name":"camera","arguments":"{\"z\":1.50,\"a\":12345678901234567890}"}
+        {"type":"function_call","call_id":"call_2","name":"divide","arguments":"{}"}
+        {"type":"function_call","call_id":"call_mMJzNqrPcsSYFTVoUDK6TOQ5","name":"clock","arguments":"{}"}
+        {"type":"function_call_output","call_id":"call_1","output":[{"type":"input_text","text":"A photo."},{"type":"input_image","image_url":"data:image/png;base64,iVBO","detail":"auto"}]}
+        {"type":"function_call_output","call_id":"call_2","output":"division by zero"}
+        {"type":"function_call_output","call_id":"call_mMJzNqrPcsSYFTVoUDK6TOQ5","output":"12:00"}
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"And?"}]}"#]]).await;
     check(ProviderKind::Anthropic, "m", calls(), expect![[r#"
         {"role":"user","content":[{"type":"text","text":"Go.","cache_control":{"type":"ephemeral"}}]}
         {"role":"assistant","content":[{"type":"text","text":"Going."},{"type":"tool_use","id":"call_1","name":"camera","input":{"z":1.50,"a":12345678901234567890}},{"type":"tool_use","id":"call_2","name":"divide","input":{}},{"type":"tool_use","id":"seed_3","name":"clock","input":{}}]}
@@ -167,6 +191,22 @@ async fn reasoning_goes_back_to_who_signed_it() {
         {"role":"tool","tool_call_id":"call_1","content":"12:00"}
         {"role":"assistant","content":"Well."}
         {"role":"user","content":"4"}"#]]).await;
+    check_responses(
+        "m",
+        thinking(),
+        expect![[r#"
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"1"}]}
+        {"type":"message","role":"assistant","content":"Well."}
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"2"}]}
+        {"type":"message","role":"assistant","content":"Well."}
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"3"}]}
+        {"type":"message","role":"assistant","content":"Well."}
+        {"type":"function_call","call_id":"call_1","name":"clock","arguments":"{}"}
+        {"type":"function_call_output","call_id":"call_1","output":"12:00"}
+        {"type":"message","role":"assistant","content":"Well."}
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"4"}]}"#]],
+    )
+    .await;
     check(ProviderKind::Anthropic, "m", thinking(), expect![[r#"
         {"role":"user","content":[{"type":"text","text":"1"}]}
         {"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"EqQB"},{"type":"text","text":"Well."}]}
@@ -280,6 +320,17 @@ async fn instructions_tools_and_caps() {
             ProviderConfig { context_window: Some(8192), thinking_budget: Some(1500), ..ProviderConfig::new(kind) };
         check_rest(kind, model, config, expect).await;
     }
+    check_rest(ProviderKind::OpenAi, "gpt-5.6", responses(), expect![[r#"
+        include: ["reasoning.encrypted_content"]
+        input: [{"type":"message","role":"user","content":[{"type":"input_text","text":"hello"}]}]
+        instructions: "Be brief."
+        max_output_tokens: 2000
+        model: "gpt-5.6"
+        reasoning: {"summary":"auto"}
+        store: false
+        stream: true
+        stream_options: {"include_obfuscation":false}
+        tools: [{"type":"function","name":"clock","description":"Tells the time.","parameters":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}},"strict":false}]"#]]).await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::{
     sync::OnceLock,
 };
 
-use everturn_models::{Model, Provider, ProviderConfig, ProviderKind};
+use everturn_models::{Model, OpenAiWire, Provider, ProviderConfig, ProviderKind};
 use serde_json::{Value, json};
 
 /// A server that runs.
@@ -78,12 +78,18 @@ impl AiMock {
 
     /// The model, through one of our wires.
     pub(crate) fn model(&self, kind: ProviderKind) -> std::sync::Arc<dyn Model> {
-        let config = ProviderConfig {
-            base_url: Some(self.url.clone()),
-            api_key: Some("test-key".into()),
-            ..ProviderConfig::new(kind)
-        };
-        Provider::new(kind.as_str(), config).unwrap().model(&self.model)
+        self.model_of(kind.as_str(), ProviderConfig::new(kind))
+    }
+
+    /// The model, through OpenAI's Responses.
+    pub(crate) fn responses_model(&self) -> std::sync::Arc<dyn Model> {
+        let wire = Some(OpenAiWire::Responses);
+        self.model_of("responses", ProviderConfig { wire, ..ProviderConfig::new(ProviderKind::OpenAi) })
+    }
+
+    fn model_of(&self, name: &str, config: ProviderConfig) -> std::sync::Arc<dyn Model> {
+        let (base_url, api_key) = (Some(self.url.clone()), Some("test-key".into()));
+        Provider::new(name, ProviderConfig { base_url, api_key, ..config }).unwrap().model(&self.model)
     }
 
     /// The calls of this model, as the mock understood them: translated into OpenAI's form, oldest first.

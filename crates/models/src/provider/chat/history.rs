@@ -1,0 +1,271 @@
+//! The conversation as messages, with the model's reasoning where the server wants it.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use everturn_core::ToolUse;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    NAME, Own,
+    server::{Replay, Rules, Server},
+};
+use crate::provider::{
+    call_ids::CallIds,
+    history::{Entry, Part, ResultImages, entries},
+    image::{Image, UNREADABLE},
+    openai::pdf,
+    proof::{self, Placed},
+    wire::Ask,
+};
+
+/// Stands between the results of tools and a user's message for servers that want an answer there.
+const BRIDGE: &str = "I have read the results.";
+
+/// What Gemini takes for a signature where a call never had one, because another provider made it.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub(super) enum Message<'a> {
+    System { content: String },
+    User { content: UserContent<'a> },
+    Assistant(Answer<'a>),
+    Tool { tool_call_id: Cow<'a, str>, content: String },
+}
+
+#[derive(Default, Serialize)]
+pub(super) struct Answer<'a> {
+    content: Option<AnswerContent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_text: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_details: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCall<'a>>,
+}
+
+/// Plain text where there is nothing else: simple servers take no parts.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum AnswerContent {
+    Text(String),
+    Parts(Vec<Value>),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum UserContent<'a> {
+    Text(String),
+    Parts(Vec<UserPart<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum UserPart<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl<'a> },
+    File { file: File<'a> },
+}
+
+#[derive(Serialize)]
+pub(super) struct ImageUrl<'a> {
+    url: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct File<'a> {
+    filename: &'a str,
+    file_data: String,
+}
+
+#[derive(Serialize)]
+struct ToolCall<'a> {
+    id: Cow<'a, str>,
+    r#type: &'static str,
+    function: Function<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+/// Adds the conversation to a request's messages.
+pub(super) fn write<'a>(ask: &Ask<'a>, rules: &Rules, messages: &mut Vec<Message<'a>>) {
+    let mut ids = CallIds::new(rules.ids);
+    for entry in entries(ask, ResultImages::FromUser) {
+        match entry {
+            Entry::System(text) => messages.push(Message::System { content: text.to_owned() }),
+            Entry::User(parts) => {
+                if rules.bridge && matches!(messages.last(), Some(Message::Tool { .. })) {
+                    let content = Some(AnswerContent::Text(BRIDGE.to_owned()));
+                    messages.push(Message::Assistant(Answer { content, ..Answer::default() }));
+                }
+                messages.push(Message::User { content: user_content(ask, rules, &parts) });
+            }
+            Entry::Assistant { thinking, text, calls } => {
+                messages.push(Message::Assistant(answer(ask, rules, thinking, text, &calls, &mut ids)));
+            }
+            Entry::Results(results) => messages.extend(
+                results
+                    .into_iter()
+                    .map(|result| Message::Tool { tool_call_id: ids.of(result.call_id), content: result.text }),
+            ),
+        }
+    }
+}
+
+fn answer<'a>(
+    ask: &Ask<'a>,
+    rules: &Rules,
+    thinking: Option<(&'a str, &'a str)>,
+    text: String,
+    calls: &[&'a ToolUse],
+    ids: &mut CallIds<'a>,
+) -> Answer<'a> {
+    let kept = thinking.filter(|_| !ask.without_proofs).and_then(|(record, thinking)| {
+        let proof = proof::read::<Own>(NAME, record).filter(|proof| proof.from == ask.from)?;
+        Kept::of(proof.place(&text, calls)?, thinking)
+    });
+    let Kept { field, details, parts, marks } = kept.unwrap_or_default();
+    let mut answer = Answer::default();
+    let has_calls = !calls.is_empty();
+    // Cerebras refuses other names, and says nothing about why.
+    let field = field.filter(|(name, _)| rules.server != Server::Cerebras || *name == "reasoning");
+    match rules.replay {
+        Replay::WithCalls if has_calls => answer.reason(field),
+        Replay::Required(stand_in) if has_calls => {
+            let known = field.filter(|(_, reasoning)| !reasoning.is_empty());
+            answer.reason(Some(known.unwrap_or(("reasoning_content", stand_in))));
+        }
+        Replay::Always => answer.reason(field),
+        Replay::Details => answer.reasoning_details = Some(details).filter(|details| !details.is_empty()),
+        Replay::Never | Replay::WithCalls | Replay::Required(_) | Replay::Parts => {}
+    }
+    if answer.reasoning_details.is_some() {
+        // The details name calls by the ids that the provider gave them.
+        keep_ids(&marks, calls, ids);
+    }
+    answer.content = match parts.filter(|_| rules.replay == Replay::Parts) {
+        Some(parts) => Some(AnswerContent::Parts(parts)),
+        None if text.is_empty() && !rules.empty_text => None,
+        None => Some(AnswerContent::Text(text)),
+    };
+    let is_signed = marks.iter().any(|mark| mark.extra.is_some());
+    for (place, call) in (0..).zip(calls) {
+        let extra = || marks.iter().find(|mark| mark.place == place)?.extra.clone();
+        let stand_in = (place == 0 && !is_signed).then(|| json!({"google": {"thought_signature": NO_SIGNATURE}}));
+        let extra_content = if rules.signs_calls { extra().or(stand_in) } else { None };
+        answer.tool_calls.push(tool_call(call, extra_content, ids));
+    }
+    answer
+}
+
+impl<'a> Answer<'a> {
+    fn reason(&mut self, field: Option<(&'static str, &'a str)>) {
+        let Some((name, reasoning)) = field else { return };
+        let reasoning = Some(Cow::Borrowed(reasoning));
+        match name {
+            "reasoning" => self.reasoning = reasoning,
+            "reasoning_text" => self.reasoning_text = reasoning,
+            _ => self.reasoning_content = reasoning,
+        }
+    }
+}
+
+/// What history keeps of an answer beside its text and calls.
+#[derive(Default)]
+struct Kept<'a> {
+    /// The field that the reasoning came in, and the reasoning.
+    field: Option<(&'static str, &'a str)>,
+    details: Vec<Value>,
+    /// The content, where reasoning was a part of it.
+    parts: Option<Vec<Value>>,
+    marks: Vec<Mark>,
+}
+
+/// What the provider said of one call.
+struct Mark {
+    place: u32,
+    id: String,
+    extra: Option<Value>,
+}
+
+impl<'a> Kept<'a> {
+    /// `None` if the reasoning is not the one that was recorded.
+    fn of(pieces: Vec<Placed<'_, Own>>, thinking: &'a str) -> Option<Self> {
+        let mut kept = Self::default();
+        let (mut parts, mut rest, mut has_thinking) = (Vec::new(), thinking, false);
+        for piece in pieces {
+            match piece {
+                Placed::Own(Own::Field(name)) => {
+                    let names = ["reasoning_content", "reasoning", "reasoning_text"];
+                    kept.field = names.into_iter().find(|known| *known == name).map(|name| (name, thinking));
+                }
+                Placed::Own(Own::Thinking(length)) => {
+                    let (thought, after) = rest.split_at_checked(length)?;
+                    (rest, has_thinking) = (after, true);
+                    parts.push(json!({"type": "thinking", "thinking": [{"type": "text", "text": thought}]}));
+                }
+                Placed::Own(Own::Details(details)) => kept.details.extend(details),
+                Placed::Own(Own::Call { place, id, extra }) => kept.marks.push(Mark { place, id, extra }),
+                Placed::Text(text) => parts.push(json!({"type": "text", "text": text})),
+                Placed::Call(_) => {}
+            }
+        }
+        kept.parts = has_thinking.then_some(parts);
+        Some(kept)
+    }
+}
+
+fn keep_ids<'a>(marks: &[Mark], calls: &[&'a ToolUse], ids: &mut CallIds<'a>) {
+    let given: HashSet<&str> = marks.iter().map(|mark| mark.id.as_str()).filter(|id| !id.is_empty()).collect();
+    if given.len() != calls.len() {
+        return;
+    }
+    for mark in marks {
+        if let Some(call) = calls.get(mark.place as usize) {
+            ids.keep(call.id.as_str(), mark.id.clone());
+        }
+    }
+}
+
+fn tool_call<'a>(call: &'a ToolUse, extra_content: Option<Value>, ids: &mut CallIds<'a>) -> ToolCall<'a> {
+    // Servers read the arguments and fail at anything but an object.
+    let arguments = if call.input.is_object() { call.input.as_str() } else { "{}" };
+    let function = Function { name: &call.name, arguments };
+    ToolCall { id: ids.of(call.id.as_str()), r#type: "function", function, extra_content }
+}
+
+fn user_content<'a>(ask: &Ask<'a>, rules: &Rules, parts: &[Part<'a>]) -> UserContent<'a> {
+    let takes_files = rules.files && ask.known.pdf != Some(false);
+    let part = |part: &Part<'a>| match part {
+        Part::Text(text) => UserPart::Text { text: text.clone() },
+        Part::Document(document) => match pdf(document).filter(|_| takes_files) {
+            Some(base64) => {
+                let file_data = format!("data:application/pdf;base64,{base64}");
+                UserPart::File { file: File { filename: &document.name, file_data } }
+            }
+            None => UserPart::Text { text: Cow::Borrowed(document.text.as_str()) },
+        },
+        Part::Image(url) if Image::of(url) == Image::Unreadable => UserPart::Text { text: Cow::Borrowed(UNREADABLE) },
+        Part::Image(url) => UserPart::ImageUrl { image_url: ImageUrl { url } },
+    };
+    let parts: Vec<UserPart<'a>> = parts.iter().map(part).collect();
+    let text = |part: &UserPart<'a>| match part {
+        UserPart::Text { text } => Some(text.to_string()),
+        UserPart::ImageUrl { .. } | UserPart::File { .. } => None,
+    };
+    match parts.iter().map(text).collect::<Option<Vec<String>>>() {
+        Some(texts) => UserContent::Text(texts.join("\n\n")),
+        None => UserContent::Parts(parts),
+    }
+}
