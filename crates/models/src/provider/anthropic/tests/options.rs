@@ -222,15 +222,15 @@ fn budgets_leave_room_and_wait_for_thinking() {
     check(
         &session,
         expect![[r#"
-        max_tokens: 64000
-        thinking: {"block_binding":{"prefix_mismatch_behavior":"drop_block"},"budget_tokens":4000,"type":"enabled"}"#]],
+            max_tokens: 128000
+            thinking: {"block_binding":{"prefix_mismatch_behavior":"drop_block"},"budget_tokens":4000,"type":"enabled"}"#]],
     );
     session.model = "claude-opus-4-8";
     check(
         &session,
         expect![[r#"
-        max_tokens: 64000
-        thinking: {"block_binding":{"prefix_mismatch_behavior":"drop_block"},"display":"summarized","type":"adaptive"}"#]],
+            max_tokens: 128000
+            thinking: {"block_binding":{"prefix_mismatch_behavior":"drop_block"},"display":"summarized","type":"adaptive"}"#]],
     );
 }
 
@@ -241,8 +241,8 @@ fn other_hosts_get_nothing_of_the_official_one_alone() {
     check(
         &session,
         expect![[r#"
-        max_tokens: 64000
-        thinking: {"display":"summarized","type":"adaptive"}"#]],
+            max_tokens: 128000
+            thinking: {"display":"summarized","type":"adaptive"}"#]],
     );
     let base = |url: &str| reqwest::Url::parse(url).unwrap();
     let beta = |url: &str| Anthropic.headers(None, &base(url)).unwrap().get("anthropic-beta").cloned();
@@ -267,15 +267,15 @@ fn sampling_and_stops() {
     check(
         &with("claude-opus-5-5", options.clone()),
         expect![[r#"
-        max_tokens: 64000
-        stop_sequences: ["END"]
-        thinking: {"block_binding":{"prefix_mismatch_behavior":"drop_block"},"display":"summarized","type":"adaptive"}
-        ! seed is not sent: claude-opus-5-5 takes none
-        ! frequency_penalty is not sent: claude-opus-5-5 takes none
-        ! presence_penalty is not sent: claude-opus-5-5 takes none
-        ! temperature is not sent: claude-opus-5-5 takes none
-        ! top_p is not sent: claude-opus-5-5 takes none
-        ! stop texts without a visible character are not sent: claude-opus-5-5 takes none"#]],
+            max_tokens: 128000
+            stop_sequences: ["END"]
+            thinking: {"block_binding":{"prefix_mismatch_behavior":"drop_block"},"display":"summarized","type":"adaptive"}
+            ! seed is not sent: claude-opus-5-5 takes none
+            ! frequency_penalty is not sent: claude-opus-5-5 takes none
+            ! presence_penalty is not sent: claude-opus-5-5 takes none
+            ! temperature is not sent: claude-opus-5-5 takes none
+            ! top_p is not sent: claude-opus-5-5 takes none
+            ! stop texts without a visible character are not sent: claude-opus-5-5 takes none"#]],
     );
     check(
         &with("claude-sonnet-4-5", options.clone()),
@@ -317,7 +317,7 @@ fn sampling_and_stops() {
         ! top_p is not sent: claude-sonnet-4-5 takes none while it thinks
         ! stop texts without a visible character are not sent: claude-sonnet-4-5 takes none"#]],
     );
-    check(&Session::new("kimi-k3"), expect!["max_tokens: 32000"]);
+    check(&Session::new("kimi-k3"), expect!["max_tokens: 262144"]);
 }
 
 #[test]
@@ -377,9 +377,9 @@ fn tool_choices() {
     check(
         &with("claude-opus-5", required),
         expect![[r#"
-        max_tokens: 64000
-        thinking: {"block_binding":{"prefix_mismatch_behavior":"drop_block"},"display":"summarized","type":"adaptive"}
-        ! the forced tool call is not asked for: there are no tools"#]],
+            max_tokens: 128000
+            thinking: {"block_binding":{"prefix_mismatch_behavior":"drop_block"},"display":"summarized","type":"adaptive"}
+            ! the forced tool call is not asked for: there are no tools"#]],
     );
 }
 
