@@ -236,7 +236,13 @@ async fn a_summary_that_fails_for_the_moment_is_made_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_goes_on_without_what_cannot_be_summarised() {
-    expect![[r#""#]].assert_eq(&summarised_by(vec![vec![fail(ModelErrorKind::Rejected)]]).await);
+    expect![[r#"
+        2 history compacted, 4 messages, 0+0 tokens: "[4 messages were left out: they could not be summarised.]"
+        3 step 1 with test/one
+        4 text "bbb"
+        5 step finished: Stop, 100+10 tokens: "bbb"
+        6 ended, 100+10 tokens: completed
+    "#]].assert_eq(&summarised_by(vec![vec![fail(ModelErrorKind::Rejected)]]).await);
 }
 
 #[tokio::test(start_paused = true)]

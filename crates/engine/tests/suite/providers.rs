@@ -248,6 +248,8 @@ async fn a_silent_provider_is_given_up() {
         2 step 1 with test/one
         3 text "Well"
         4 step restarted after 1, 127+1 tokens: the model was silent for 60s, which is the limit
+        5 step finished: Aborted, 0+0 tokens: ""
+        6 ended, 127+1 tokens: failed LLM_REQUEST_TIMEOUT (may be retried): the model was silent for 60s, which is the limit
     "#]]
     .assert_eq(&transcript);
     assert!((120..123).contains(&elapsed.as_secs()), "{elapsed:?}");
@@ -292,7 +294,20 @@ async fn what_a_model_does_not_take_is_told_once() {
     let notice = || Beat::Event(ModelEvent::Notice("temperature is not sent".to_owned()));
     let setup = Setup::new([vec![notice(), call("look", "{}"), stop()], vec![notice(), say("Done."), stop()]]);
     let (transcript, _) = timed(setup).await;
-    expect![[r#""#]].assert_eq(&transcript);
+    expect![[r#"
+        > hi
+        1 turn started in a new session: user: "hi"
+        2 step 1 with test/one
+        3 news: notifications/message {"data":"temperature is not sent","level":"warning","logger":"model"}
+        4 call c1 look{} (inline)
+        5 step finished: ToolUse, 100+10 tokens: [c1 look{}]
+        6 intent c1 as e1 (ReadOnly)
+        7 result c1: "look ran with {}"
+        8 step 2 with test/one
+        9 text "Done."
+        10 step finished: Stop, 100+10 tokens: "Done."
+        11 ended, 200+20 tokens: completed
+    "#]].assert_eq(&transcript);
 }
 
 #[tokio::test(start_paused = true)]
