@@ -227,6 +227,8 @@ def broken(world, entry, cases, headers):
             text = json.dumps(json.loads(answer), ensure_ascii=False)
         except ValueError:
             pass
+        # OpenAI tells of an overflow inside the stream.
+        expect(status >= 400 or "context_length_exceeded" in text, f"{words!r} was expected, but the request was taken: {answer[:1000]}")
         expect(words.replace('"', '\\"') in text, f"{words!r} was expected, but the answer is {status}: {answer[:1000]}")
     return len(cases)
 
@@ -265,7 +267,44 @@ def main():
     refused += broken(world, entry, rules.OLLAMA, {})
     loops += 1
     lists(base)
+    scripts(base)
+    bindings(base)
     print(f"{loops} tool loops of the vendors' SDKs passed; {refused} broken requests were refused")
+
+
+def scripts(base):
+    """A script decides what each request gets, and its last step repeats."""
+    world = World(base, "scripts")
+    steps = [[{"error": {"status": 529}}], [{"text": "half"}, {"finish": "max_tokens"}], [{"refuse": "No."}], [{"text": "a"}, {"error": {"status": 529}}]]
+    world.post("/__script", {"vendor": "anthropic", "model": "claude-opus-5-5", "steps": steps})
+    world.post("/__settings", {"windows": {"claude-haiku-5-5": 100}})
+    client = anthropic.Anthropic(api_key="test", base_url=world.base, max_retries=0)
+    seen = []
+    for model in ["claude-opus-5-5"] * 5 + ["claude-haiku-5-5"]:
+        try:
+            with client.messages.stream(model=model, max_tokens=100, messages=[{"role": "user", "content": "word " * 100}]) as stream:
+                seen.append(stream.get_final_message().stop_reason)
+        except anthropic.APIStatusError as error:
+            seen.append(error.body["error"]["message"])
+    expect(seen == ["Overloaded", "max_tokens", "refusal", "Overloaded", "Overloaded", "prompt is too long: 128 tokens > 100 maximum"], f"the script gave {seen}")
+
+
+def bindings(base):
+    """Thinking that is bound to another conversation is dropped where the request asks for it."""
+    world = World(base, "bindings")
+    client = anthropic.Anthropic(api_key="test", base_url=world.base, max_retries=0)
+    arguments = {
+        "model": "claude-fable-5-2", "max_tokens": 4096, "betas": ["thinking-binding-controls-2026-08-01"],
+        "thinking": {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}},
+    }
+    messages, dropped = [{"role": "user", "content": "Hi"}], []
+    for system in ("one", "one", "two"):
+        with client.beta.messages.stream(messages=messages, system=system, **arguments) as stream:
+            answer = stream.get_final_message()
+        dropped.append(len(answer.input_transformations))
+        content = [{"type": "thinking", "thinking": block.thinking, "signature": block.signature} if block.type == "thinking" else {"type": "text", "text": block.text} for block in answer.content]
+        messages += [{"role": "assistant", "content": content}, {"role": "user", "content": "And?"}]
+    expect(dropped == [0, 0, 2], f"dropped {dropped}")
 
 
 def lists(base):

@@ -108,7 +108,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             request = Request(path, found["endpoint"], found.get("personality") or "", query, headers, None)
             request.model = urllib.parse.unquote(found.get("model") or "")
             if vendor == "models":
-                call = anthropic.models if "anthropic-version" in headers else openai_chat.models
+                # Three vendors have a list here; their headers tell which one is meant.
+                call = anthropic.models if "anthropic-version" in headers else gemini.models if "x-goog-api-key" in headers else openai_chat.models
             return self.run(scope, vendor, call, request, raw)
         self.reply(404, {"error": {"message": f"Invalid URL ({method} {path})", "type": "invalid_request_error", "param": None, "code": None}})
 
@@ -163,6 +164,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
+
+    def handle_error(self, request, client_address):
+        # Clients that go away in the middle are part of the tests.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def start():
