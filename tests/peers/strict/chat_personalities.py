@@ -434,7 +434,7 @@ class Vllm(Person):
         {"chat_template_kwargs": dict, "top_k": int, "min_p": float, "repetition_penalty": float, "reasoning_effort": str, "include_reasoning": bool},
         ChatCompletionToolMessageParam={"name": str},
     )
-    window, counts_output = 32_768, True
+    window, counts_output = 131_072, True
     models = ["Qwen/Qwen3-32B"]
     reasoning_field = "reasoning"
     cache_minimum, cache_step = 16, 16

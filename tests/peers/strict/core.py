@@ -138,7 +138,7 @@ class Scope:
             letters.append(alphabet[rest])
         return prefix + "".join(letters)
 
-    def note(self, vendor, request, error=None, status=200):
+    def note(self, vendor, request, raw=b"", error=None, status=200):
         secret = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie")
         entry = {
             "vendor": vendor,
@@ -150,6 +150,7 @@ class Scope:
             "warnings": request.warnings,
             "headers": {name: value for name, value in request.headers.items() if name not in secret},
             "body": request.body,
+            "prompt": prompt(raw),
         }
         if error is not None:
             entry["error"] = error
@@ -168,6 +169,25 @@ class Scope:
             del earlier[:-64]
         tokens = longest // 4 // step * step
         return tokens if tokens >= minimum else 0
+
+
+class Number(str):
+    """A number as it was written."""
+
+
+def prompt(raw):
+    """The parts of a request that a vendor's cache sees, in order, each as text that differs where the bytes do: what
+    stands before the conversation, then its items. Cache marks do not count."""
+    try:
+        body = json.loads(raw, parse_float=Number)
+    except ValueError:
+        return []
+    if not isinstance(body, dict):
+        return []
+    body = without(body, "cache_control")
+    before = {key: body[key] for key in ("system", "instructions", "systemInstruction", "tools") if key in body}
+    items = next((body[key] for key in ("messages", "input", "contents") if isinstance(body.get(key), list)), [])
+    return [compact(before), *(compact(item) for item in items)]
 
 
 def common_prefix(one, other):

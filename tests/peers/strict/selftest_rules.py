@@ -263,7 +263,7 @@ OPENROUTER = [
 ]
 VLLM = [
     (assistant(lambda each: each["tool_calls"][0]["function"].update(arguments="")), "Expecting value"),
-    (put("max_tokens", 40_000), "This model's maximum context length is 32768 tokens. However, you requested 40000 output tokens"),
+    (put("max_tokens", 130_000), "This model's maximum context length is 131072 tokens. However, you requested 130000 output tokens"),
 ]
 
 

@@ -121,12 +121,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 request.body = raw.decode(errors="replace")
             kind, chunks = call(scope, request)
         except Refused as refused:
-            scope.note(vendor, request, refused.body, refused.status)
+            scope.note(vendor, request, raw, refused.body, refused.status)
             if refused.stream:
                 return self.stream(refused.stream[0], refused.stream[1])
             return self.reply(refused.status, refused.body, refused.headers)
         if raw:
-            scope.note(vendor, request)
+            scope.note(vendor, request, raw)
         if isinstance(chunks, (dict, list)):
             return self.reply(200, chunks)
         self.stream(kind, chunks)

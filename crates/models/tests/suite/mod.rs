@@ -5,5 +5,6 @@ mod demo_features;
 mod llama;
 mod peers;
 mod raw_server;
+mod strict;
 mod transcript;
 mod transport;
