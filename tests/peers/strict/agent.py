@@ -25,7 +25,7 @@ def sample(schema, name="value", root=None, depth=0):
             target = target.get(step, {}) if isinstance(target, dict) else {}
         return sample(target, name, root, depth + 1)
     for key in ("anyOf", "oneOf", "allOf"):
-        if schema.get(key):
+        if schema.get(key) and "properties" not in schema:
             return sample(schema[key][0], name, root, depth + 1)
     kind = schema.get("type")
     kind = next((each for each in kind if each != "null"), "null") if isinstance(kind, list) else kind
@@ -53,7 +53,8 @@ def default_pieces(tools, steps_done, steps, thinks):
     for at in range(1 + steps_done % 2):
         name, schema = tools[(steps_done + at) % len(tools)]
         pieces += think(f"Call {at + 1} goes to {name}.")
-        pieces.append({"call": {"name": name, "input": sample(schema)}})
+        value = sample(schema)
+        pieces.append({"call": {"name": name, "input": value if isinstance(value, dict) else {}}})
     return pieces
 
 
