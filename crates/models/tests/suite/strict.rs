@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use everturn_core::{
-    Block, CallId, Content, DocumentId, Effort, Json, Message, ModelOptions, OutputFormat, Thinking, ToolChoice, ToolSpec,
-    ToolUse, Usage,
+    Block, CallId, Content, DocumentId, Effort, Json, Message, ModelOptions, OutputFormat, Thinking, ToolChoice,
+    ToolSpec, ToolUse, Usage,
 };
 use everturn_models::{
     DocumentContent, Documents, Model, ModelError, ModelEvent, ModelRequest, OpenAiWire, ProviderConfig, ProviderKind,
@@ -16,8 +16,7 @@ use super::peers::{StrictFake, strict_selftest};
 
 /// How many answers with calls a turn has.
 const STEPS: usize = 20;
-const PNG: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const PDF: &str = "JVBERi0xLjQKJSVFT0YK";
 /// A schema as MCP servers have them, with something that each vendor refuses.
 const ODD_SCHEMA: &str = r##"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"mode":{"type":["string","null"],"enum":["fast","slow",null]},"place":{"$ref":"#/$defs/Place","description":"Where."},"tags":{"type":"array"},"with space":{"const":1},"anything":true,"count":{"type":"integer","exclusiveMinimum":0}},"required":["mode","missing"],"anyOf":[{"required":["mode"]},{"required":["tags"]}],"$defs":{"Place":{"type":"object","properties":{"city":{"type":"string","format":"city"}},"additionalProperties":false}}}"##;
@@ -139,8 +138,7 @@ async fn step(model: &dyn Model, request: ModelRequest, made: &mut usize) -> Res
 async fn tool_loop(case: &Case, options: ModelOptions, name: &str) -> Vec<String> {
     let scope = format!("{name}{}-{}", case.path.replace('/', "-"), case.model.replace(['/', ':'], "-"));
     let fake = StrictFake::new(&scope, STEPS).await;
-    let config =
-        ProviderConfig { wire: case.wire, context_window: Some(120_000), ..ProviderConfig::new(case.kind) };
+    let config = ProviderConfig { wire: case.wire, context_window: Some(120_000), ..ProviderConfig::new(case.kind) };
     let model = fake.model(config, case.path, case.model);
     model.prepare().await;
     let document = DocumentId::mint();
@@ -203,12 +201,14 @@ fn judge(journal: &[Value]) -> Vec<String> {
             faults.push(format!("request {at}: {warning}"));
         }
     }
-    let prompts: Vec<_> = journal.iter().filter_map(|entry| entry["prompt"].as_array()).filter(|p| p.len() > 1).collect();
+    let prompts: Vec<_> =
+        journal.iter().filter_map(|entry| entry["prompt"].as_array()).filter(|p| p.len() > 1).collect();
     for (at, pair) in prompts.windows(2).enumerate() {
         if let Some(differs) = pair[0].iter().zip(pair[1]).position(|(before, after)| before != after) {
             let (before, after) = (pair[0][differs].to_string(), pair[1][differs].to_string());
             let same = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
-            let near = |text: &str| text.get(same.saturating_sub(60)..).unwrap_or(text).chars().take(160).collect::<String>();
+            let near =
+                |text: &str| text.get(same.saturating_sub(60)..).unwrap_or(text).chars().take(160).collect::<String>();
             faults.push(format!(
                 "request {} changes item {differs} of the prompt of request {at}: {} became {}",
                 at + 1,
