@@ -213,8 +213,6 @@ def check_reasoning(scope, request, items, model):
             own = following is not None and (kind_of(following) in ("function_call", "reasoning") or (kind_of(following) == "message" and following.get("role") == "assistant"))
             if not own:
                 refuse(f"Item '{name}' of type 'reasoning' was provided without its required following item.", "input")
-            if kind_of(following) == "function_call" and content["next"] and content["next"] != following["call_id"]:
-                refuse(f"Item '{name}' of type 'reasoning' was provided without its required following item.", "input")
         if kind_of(item) in ("message", "function_call") and item.get("id"):
             wanted = scope.issued.get(item["id"])
             if wanted and not (previous is not None and kind_of(previous) == "reasoning"):
@@ -228,7 +226,8 @@ def warn_of_lost_reasoning(request, items):
     last = max((at for at in range(len(items)) if is_users_own(items, at)), default=-1)
     turn = items[last + 1 :]
     if any(kind_of(item) == "function_call" for item in turn) and not any(kind_of(item) == "reasoning" for item in turn):
-        if "reasoning.encrypted_content" in (request.body.get("include") or []):
+        effort = (request.body.get("reasoning") or {}).get("effort") or gpt(request.model).default_effort
+        if gpt(request.model).reasons and effort != "none":
             request.warn("the reasoning of the running turn was left out")
 
 

@@ -9,7 +9,6 @@ from .agent import spoken_tokens
 from .core import Refused, halves, seal
 
 EVENT = pydantic.TypeAdapter(ResponseStreamEvent)
-SHOWN = {"thinking", "text", "refuse", "call"}
 KINDS = {401: "invalid_request_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
 
 
@@ -83,7 +82,6 @@ def events(scope, request, pieces, used):
     count, reasoning, finish = 0, None, None
     last_text = max((at for at, piece in enumerate(pieces) if "text" in piece or "refuse" in piece), default=-1)
     for at, piece in enumerate(pieces):
-        following = next((each for each in pieces[at + 1 :] if SHOWN & each.keys()), {})
         if "ping" in piece:
             for _ in range(piece["ping"]):
                 yield stream.send("keepalive")
@@ -103,7 +101,7 @@ def events(scope, request, pieces, used):
         elif "thinking" in piece:
             identity = scope.new_id("rs_", 48, "0123456789abcdef")
             reasoning = identity
-            sealed = seal(vendor="openai", model=request.model, id=identity, next=calls[count] if "call" in following else "")
+            sealed = seal(vendor="openai", model=request.model, id=identity)
             yield from thought(stream, identity, sealed, piece["thinking"], summary)
         elif "text" in piece or "refuse" in piece:
             identity = scope.new_id("msg_", 48, "0123456789abcdef")

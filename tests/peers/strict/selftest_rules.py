@@ -147,7 +147,7 @@ def without_items(kind):
     return lambda body: body.update(input=[each for each in body["input"] if each.get("type") != kind])
 
 
-RS_FOREIGN = seal(vendor="openai", model="gpt-5", id="rs_1", next="")
+RS_FOREIGN = seal(vendor="openai", model="gpt-5", id="rs_1")
 RESPONSES = [
     (put("foo", 1), "Unknown parameter: 'foo'."),
     (put("input", 0, "foo", 1), "Unknown parameter: 'input[0].foo'."),

@@ -182,7 +182,8 @@ async fn tool_loop(case: &Case, options: ModelOptions, name: &str) -> Vec<String
     let journal = fake.journal().await;
     faults.extend(judge(&journal));
     let share = 100 * usage.cached_input / usage.input.max(1);
-    println!("{scope}: {} requests validated, {made} calls, {share} % of the input cached", journal.len());
+    let taken = journal.iter().filter(|entry| entry["ok"] == true).count();
+    println!("{scope}: {taken} of {} requests taken, {made} calls, {share} % of the input cached", journal.len());
     if case.caches && faults.is_empty() && share < 50 {
         faults.push(format!("only {share} % of the input came from the cache"));
     }
