@@ -134,7 +134,7 @@ async fn step(model: &dyn Model, request: ModelRequest, made: &mut usize) -> Res
     panic!("{} ended its stream without an end", model.name());
 }
 
-/// A turn of [`STEPS`] steps and a second, short one after it; gives what was wrong with it.
+/// A turn of [`STEPS`] steps and most of a second one after it; gives what was wrong with them.
 async fn tool_loop(case: &Case, options: ModelOptions, name: &str) -> Vec<String> {
     let scope = format!("{name}{}-{}", case.path.replace('/', "-"), case.model.replace(['/', ':'], "-"));
     let fake = StrictFake::new(&scope, STEPS).await;
