@@ -180,7 +180,9 @@ fn estimate_message(message: &Message) -> u64 {
     let of = |block: &Block| match block {
         Block::Text(text) | Block::Thinking { text, .. } => estimate_text(text),
         Block::ToolUse(call) => PER_MESSAGE + estimate_text(&call.name) + estimate_text(call.input.as_str()),
-        Block::Image { .. } | Block::Document { .. } => PER_IMAGE,
+        Block::Image { .. } => PER_IMAGE,
+        // What is in a document only the engine knows; it counts that beside the messages.
+        Block::Document { .. } => PER_MESSAGE,
     };
     PER_MESSAGE
         + match content {

@@ -242,7 +242,8 @@ async fn a_turn_goes_on_without_what_cannot_be_summarised() {
         4 text "bbb"
         5 step finished: Stop, 100+10 tokens: "bbb"
         6 ended, 100+10 tokens: completed
-    "#]].assert_eq(&summarised_by(vec![vec![fail(ModelErrorKind::Rejected)]]).await);
+    "#]]
+    .assert_eq(&summarised_by(vec![vec![fail(ModelErrorKind::Rejected)]]).await);
 }
 
 #[tokio::test(start_paused = true)]

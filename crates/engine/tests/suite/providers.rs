@@ -307,7 +307,8 @@ async fn what_a_model_does_not_take_is_told_once() {
         9 text "Done."
         10 step finished: Stop, 100+10 tokens: "Done."
         11 ended, 200+20 tokens: completed
-    "#]].assert_eq(&transcript);
+    "#]]
+    .assert_eq(&transcript);
 }
 
 #[tokio::test(start_paused = true)]

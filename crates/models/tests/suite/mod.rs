@@ -8,5 +8,6 @@ mod ollama;
 mod peers;
 mod raw_server;
 mod scripted;
+mod strict;
 mod transcript;
 mod transport;

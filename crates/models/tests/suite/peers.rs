@@ -39,13 +39,59 @@ fn start(command: &mut Command) -> Peer {
     Peer { url: url.trim().to_owned(), child, stdin }
 }
 
-/// A real llama.cpp server.
-pub(crate) fn llama() -> Peer {
+/// The Python that the peers from PyPI are installed for, in their folder.
+fn python() -> Command {
     let folder = folder();
     let python = folder.join(".venv/bin/python");
     let install = "cd tests/peers && python3 -m venv .venv && .venv/bin/pip install --no-deps -r requirements.txt";
-    assert!(python.exists(), "llama.cpp is not installed; run: {install}");
-    start(Command::new(python).arg(folder.join("llama_server.py")))
+    assert!(python.exists(), "the peers from PyPI are not installed; run: {install}");
+    let mut command = Command::new(python);
+    command.current_dir(folder);
+    command
+}
+
+/// A real llama.cpp server.
+pub(crate) fn llama() -> Peer {
+    start(python().arg("llama_server.py"))
+}
+
+/// Strict fakes of the vendors' servers, which check requests with the vendors' own SDKs and documented rules. One
+/// process for all tests of this process; each test has a scope with a script, a journal and caches of its own.
+pub(crate) struct StrictFake {
+    url: String,
+}
+
+impl StrictFake {
+    /// The scope `name`. `steps` is how many answers with calls its agent gives before it ends a turn.
+    pub(crate) async fn new(name: &str, steps: usize) -> Self {
+        static SERVER: OnceLock<Peer> = OnceLock::new();
+        let server = SERVER.get_or_init(|| start(python().arg("strict_models.py")));
+        let fake = Self { url: format!("{}/s/{name}", server.url) };
+        let url = format!("{}/__settings", fake.url);
+        let set = reqwest::Client::new().post(url).json(&json!({"steps": steps})).send().await.unwrap();
+        assert!(set.status().is_success(), "{}", set.text().await.unwrap());
+        fake
+    }
+
+    /// One of the vendors' models. `path` is what stands before the wire's own path, such as `/v1`.
+    pub(crate) fn model(&self, config: ProviderConfig, path: &str, model: &str) -> std::sync::Arc<dyn Model> {
+        let kind = config.kind;
+        let base_url = Some(format!("{}{path}", self.url));
+        let config = ProviderConfig { base_url, api_key: Some("test-key".into()), ..config };
+        Provider::new(kind.as_str(), config).unwrap().model(model)
+    }
+
+    /// All requests so far, oldest first; see `tests/peers/strict/core.py`.
+    pub(crate) async fn journal(&self) -> Vec<Value> {
+        reqwest::get(format!("{}/__journal", self.url)).await.unwrap().json().await.unwrap()
+    }
+}
+
+/// Runs the vendors' SDKs against the fakes; gives what that printed.
+pub(crate) fn strict_selftest() -> Result<String, String> {
+    let output = python().args(["-m", "strict.selftest"]).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
 /// The mock of the providers' wires. One for all tests of this process; each uses a model name of its own.
