@@ -166,7 +166,7 @@ class DeepSeek(Person):
     roles = ("system", "user", "assistant", "tool")
     reasoning_field = "reasoning_content"
     always_usage = True
-    takes_images = False
+    takes_images = True
     unsupported = ("store", "prompt_cache_key", "max_completion_tokens", "service_tier")
 
     def thinks(self, request, body):

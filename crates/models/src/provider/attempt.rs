@@ -25,7 +25,7 @@ use super::{
 use crate::model::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
 
 /// How often one call is written anew.
-const MAX_CHANGES: usize = 6;
+const MAX_CHANGES: usize = 12;
 
 /// A call under way.
 pub(super) struct Attempt {

@@ -12,8 +12,6 @@ pub(super) struct Known {
     pub(super) max_output: Option<u64>,
     /// Whether it may think for minutes before it shows anything.
     pub(super) thinks: Option<bool>,
-    /// Whether it reads images.
-    pub(super) images: Option<bool>,
     /// Whether its vendor reads PDF files for it.
     pub(super) pdf: Option<bool>,
 }
@@ -24,12 +22,11 @@ struct Family {
     window: u64,
     max_output: u64,
     thinks: bool,
-    images: bool,
     pdf: bool,
 }
 
 const fn family(begins: &'static str, window: u64, max_output: u64) -> Family {
-    Family { begins, window, max_output, thinks: false, images: false, pdf: false }
+    Family { begins, window, max_output, thinks: false, pdf: false }
 }
 
 impl Family {
@@ -38,14 +35,9 @@ impl Family {
         Self { thinks: true, ..self }
     }
 
-    /// It reads images.
-    const fn sees(self) -> Self {
-        Self { images: true, ..self }
-    }
-
-    /// It reads images and PDF files.
+    /// It reads PDF files.
     const fn reads(self) -> Self {
-        Self { images: true, pdf: true, ..self }
+        Self { pdf: true, ..self }
     }
 }
 
@@ -62,7 +54,7 @@ const FAMILIES: &[Family] = &[
     family("gpt-5", 400_000, 128_000).thinks().reads(),
     family("gpt-4.1", 1_047_576, 32_768).reads(),
     family("gpt-4o", 128_000, 16_384).reads(),
-    family("gpt-4-turbo", 128_000, 4_096).sees(),
+    family("gpt-4-turbo", 128_000, 4_096),
     family("gpt-4", 8_192, 8_192),
     family("gpt-3.5-turbo", 16_385, 4_096),
     family("gpt-oss", 131_072, 65_536).thinks(),
@@ -74,7 +66,7 @@ const FAMILIES: &[Family] = &[
     // Anthropic. Names of the third generation begin with its number, later ones with their size.
     family("claude-3-5", 200_000, 8_192).reads(),
     family("claude-3-7", 200_000, 64_000).thinks().reads(),
-    family("claude-3", 200_000, 4_096).sees(),
+    family("claude-3", 200_000, 4_096),
     family("claude-opus-4-5", 200_000, 64_000).thinks().reads(),
     family("claude-opus-4-6", 1_000_000, 128_000).thinks().reads(),
     family("claude-opus-4-7", 1_000_000, 128_000).thinks().reads(),
@@ -91,7 +83,7 @@ const FAMILIES: &[Family] = &[
     family("gemini-2.0", 1_048_576, 8_192).reads(),
     family("gemini-", 1_048_576, 65_536).thinks().reads(),
     // DeepSeek.
-    family("deepseek-flash", 1_000_000, 384_000).thinks().sees(),
+    family("deepseek-flash", 1_000_000, 384_000).thinks(),
     family("deepseek-v4", 1_000_000, 384_000).thinks(),
     family("deepseek-chat", 1_000_000, 384_000).thinks(),
     family("deepseek-reasoner", 1_000_000, 384_000).thinks(),
@@ -99,47 +91,47 @@ const FAMILIES: &[Family] = &[
     family("deepseek-r1", 65_536, 8_192).thinks(),
     family("deepseek-v3", 65_536, 8_192),
     // Moonshot.
-    family("kimi-k3.1", 1_000_000, 128_000).thinks().sees(),
-    family("kimi-k3", 1_048_576, 262_144).thinks().sees(),
-    family("kimi-k2.", 262_144, 65_536).thinks().sees(),
+    family("kimi-k3.1", 1_000_000, 128_000).thinks(),
+    family("kimi-k3", 1_048_576, 262_144).thinks(),
+    family("kimi-k2.", 262_144, 65_536).thinks(),
     family("kimi-k2-thinking", 262_144, 65_536).thinks(),
     family("kimi-k2", 131_072, 16_384),
     // Z.ai.
     family("glm-5.3", 1_048_576, 131_072).thinks(),
     family("glm-5.2", 1_000_000, 131_072).thinks(),
-    family("glm-5v", 200_000, 131_072).thinks().sees(),
+    family("glm-5v", 200_000, 131_072).thinks(),
     family("glm-5", 200_000, 131_072).thinks(),
     family("glm-4.7", 200_000, 131_072).thinks(),
-    family("glm-4.6v", 128_000, 32_768).thinks().sees(),
+    family("glm-4.6v", 128_000, 32_768).thinks(),
     family("glm-4.6", 200_000, 131_072).thinks(),
-    family("glm-4.5v", 64_000, 16_384).thinks().sees(),
+    family("glm-4.5v", 64_000, 16_384).thinks(),
     family("glm-4.5", 128_000, 32_000).thinks(),
     // MiniMax.
-    family("minimax-m3", 1_000_000, 128_000).thinks().sees(),
+    family("minimax-m3", 1_000_000, 128_000).thinks(),
     family("minimax-m2", 196_608, 128_000).thinks(),
     // Alibaba's hosted models; the windows of the open ones are what their host lets them be.
     family("qwen3.8-", 1_000_000, 65_536).thinks(),
     family("qwen3.7-", 1_000_000, 65_536).thinks(),
-    family("qwen3.6-plus", 1_000_000, 65_536).thinks().sees(),
-    family("qwen3.6-flash", 1_000_000, 65_536).thinks().sees(),
+    family("qwen3.6-plus", 1_000_000, 65_536).thinks(),
+    family("qwen3.6-flash", 1_000_000, 65_536).thinks(),
     family("qwen3-max", 258_048, 65_536).thinks(),
     family("qwen3-coder-plus", 997_952, 65_536),
     // xAI.
-    family("grok-4.7", 500_000, 200_000).thinks().sees(),
-    family("grok-4.6", 500_000, 200_000).thinks().sees(),
-    family("grok-4.5", 500_000, 200_000).thinks().sees(),
-    family("grok-4.", 1_000_000, 30_000).thinks().sees(),
+    family("grok-4.7", 500_000, 200_000).thinks(),
+    family("grok-4.6", 500_000, 200_000).thinks(),
+    family("grok-4.5", 500_000, 200_000).thinks(),
+    family("grok-4.", 1_000_000, 30_000).thinks(),
     family("grok-4", 256_000, 64_000).thinks(),
     family("grok-code", 256_000, 64_000).thinks(),
     family("grok-3", 131_072, 32_768),
     // Mistral.
-    family("mistral-medium-2604", 262_144, 65_536).thinks().sees(),
-    family("mistral-medium-3-5", 262_144, 65_536).thinks().sees(),
-    family("mistral-medium-latest", 262_144, 65_536).thinks().sees(),
-    family("mistral-large-latest", 262_144, 65_536).sees(),
-    family("mistral-large-2512", 262_144, 65_536).sees(),
-    family("mistral-small-latest", 256_000, 65_536).thinks().sees(),
-    family("mistral-small-2603", 256_000, 65_536).thinks().sees(),
+    family("mistral-medium-2604", 262_144, 65_536).thinks(),
+    family("mistral-medium-3-5", 262_144, 65_536).thinks(),
+    family("mistral-medium-latest", 262_144, 65_536).thinks(),
+    family("mistral-large-latest", 262_144, 65_536),
+    family("mistral-large-2512", 262_144, 65_536),
+    family("mistral-small-latest", 256_000, 65_536).thinks(),
+    family("mistral-small-2603", 256_000, 65_536).thinks(),
     family("devstral-", 256_000, 65_536),
     family("magistral-", 40_000, 40_000).thinks(),
 ];
@@ -156,7 +148,6 @@ pub(super) fn known(model: &str) -> Known {
         window: Some(family.window),
         max_output: Some(family.max_output),
         thinks: Some(family.thinks),
-        images: Some(family.images),
         pdf: Some(family.pdf),
     }
 }

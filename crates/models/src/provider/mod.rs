@@ -138,6 +138,9 @@ pub struct ProviderConfig {
     pub thinking_budget: Option<u64>,
     /// Which of OpenAI's two wires is spoken; chosen by address and model where it is absent.
     pub wire: Option<OpenAiWire>,
+    /// Whose rules a compatible server follows where its address does not show it, such as a gateway before another
+    /// service: the host of that service, such as `api.deepseek.com`.
+    pub rules_of: Option<String>,
     /// Headers of every call, which win over our own.
     pub headers: Vec<(String, SecretString)>,
     /// Fields that are merged into the body of every call.
@@ -164,6 +167,7 @@ impl ProviderConfig {
             context_window: None,
             thinking_budget: None,
             wire: None,
+            rules_of: None,
             headers: Vec::new(),
             body: None,
         }
@@ -281,7 +285,8 @@ impl Provider {
 /// What calls a provider over HTTP.
 fn caller(name: &str, wire: &'static dyn Wire, config: ProviderConfig) -> Result<Caller, ProviderError> {
     let provider = || name.to_owned();
-    let ProviderConfig { base_url, api_key, context_window, thinking_budget, headers: added, body, .. } = config;
+    let ProviderConfig { base_url, api_key, context_window, thinking_budget, headers: added, body, rules_of, .. } =
+        config;
     if base_url.is_none() && api_key.is_none() && added.is_empty() && wire.needs_key() {
         return Err(ProviderError::MissingKey { provider: provider() });
     }
@@ -307,7 +312,7 @@ fn caller(name: &str, wire: &'static dyn Wire, config: ProviderConfig) -> Result
         .build()
         .map_err(|error| ProviderError::Client { provider: provider(), reason: error.to_string() })?;
     let secrets = api_key.into_iter().chain(added.into_iter().map(|(_, value)| value)).collect();
-    let host = base.host_str().unwrap_or_default().to_ascii_lowercase();
+    let host = rules_of.as_deref().or(base.host_str()).unwrap_or_default().to_ascii_lowercase();
     let settings = Settings { context_window, thinking_budget, is_official: base_url.is_none(), host, body };
     let failures = Failures { provider: provider(), secrets };
     Ok(Caller { base, client, failures, settings, memory: Memory::default(), questions: Questions::default() })

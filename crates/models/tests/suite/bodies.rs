@@ -67,11 +67,11 @@ fn images() -> Vec<Message> {
 
 #[tokio::test]
 async fn images_from_users() {
-    check(ProviderKind::OpenAi, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lG"}},{"type":"text","text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
-    check_responses("m", images(), expect![[r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"Compare these."},{"type":"input_image","image_url":"https://example.com/a.png","detail":"auto"},{"type":"input_image","image_url":"data:image/gif;base64,R0lG","detail":"auto"},{"type":"input_text","text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
-    check(ProviderKind::Anthropic, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"R0lG"}},{"type":"text","text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
-    check(ProviderKind::Gemini, "m", images(), expect![[r#"{"role":"user","parts":[{"text":"Compare these."},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}},{"inlineData":{"mimeType":"image/gif","data":"R0lG"}},{"text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
-    check(ProviderKind::Ollama, "m", images(), expect![[r#"{"role":"user","content":"Compare these.\n\n[An image was left out here: https://example.com/a.png is not a data URL.]\n\n[An image was left out here: its data URL is not base64.]","images":["R0lG"]}"#]]).await;
+    check(ProviderKind::OpenAi, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"}},{"type":"text","text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
+    check_responses("m", images(), expect![[r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"Compare these."},{"type":"input_image","image_url":"https://example.com/a.png","detail":"auto"},{"type":"input_image","image_url":"data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7","detail":"auto"},{"type":"input_text","text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
+    check(ProviderKind::Anthropic, "m", images(), expect![[r#"{"role":"user","content":[{"type":"text","text":"Compare these."},{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"}},{"type":"text","text":"[An image was left out here: its data URL is not base64.]","cache_control":{"type":"ephemeral"}}]}"#]]).await;
+    check(ProviderKind::Gemini, "m", images(), expect![[r#"{"role":"user","parts":[{"text":"Compare these."},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAAEElEQVR4AQEFAPr/AAAAAAAABQABZHiVOAAAAABJRU5ErkJggg=="}},{"text":"[An image was left out here: its data URL is not base64.]"}]}"#]]).await;
+    check(ProviderKind::Ollama, "m", images(), expect![[r#"{"role":"user","content":"Compare these.\n\n[An image was left out here: https://example.com/a.png is not a data URL.]\n\n[An image was left out here: its data URL is not base64.]","images":["iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAAEElEQVR4AQEFAPr/AAAAAAAABQABZHiVOAAAAABJRU5ErkJggg=="]}"#]]).await;
 }
 
 /// Parallel calls, one of them failed, one with an image, then a user who goes on; ids and inputs as they were made.
@@ -111,30 +111,30 @@ async fn calls_and_results() {
         {"role":"tool","tool_call_id":"call_1","content":"A photo."}
         {"role":"tool","tool_call_id":"call_2","content":"division by zero"}
         {"role":"tool","tool_call_id":"call_mMJzNqrPcsSYFTVoUDK6TOQ5","content":"12:00"}
-        {"role":"user","content":[{"type":"text","text":"The images of the tool results above:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}},{"type":"text","text":"And?"}]}"#]]).await;
+        {"role":"user","content":[{"type":"text","text":"The images of the tool results above:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}},{"type":"text","text":"And?"}]}"#]]).await;
     check_responses("m", calls(), expect![[r#"
         {"type":"message","role":"user","content":[{"type":"input_text","text":"Go."}]}
         {"type":"message","role":"assistant","content":"Going."}
         {"type":"function_call","call_id":"call_1","name":"camera","arguments":"{\"z\":1.50,\"a\":12345678901234567890}"}
         {"type":"function_call","call_id":"call_2","name":"divide","arguments":"{}"}
         {"type":"function_call","call_id":"call_mMJzNqrPcsSYFTVoUDK6TOQ5","name":"clock","arguments":"{}"}
-        {"type":"function_call_output","call_id":"call_1","output":[{"type":"input_text","text":"A photo."},{"type":"input_image","image_url":"data:image/png;base64,iVBO","detail":"auto"}]}
+        {"type":"function_call_output","call_id":"call_1","output":[{"type":"input_text","text":"A photo."},{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==","detail":"auto"}]}
         {"type":"function_call_output","call_id":"call_2","output":"division by zero"}
         {"type":"function_call_output","call_id":"call_mMJzNqrPcsSYFTVoUDK6TOQ5","output":"12:00"}
         {"type":"message","role":"user","content":[{"type":"input_text","text":"And?"}]}"#]]).await;
     check(ProviderKind::Anthropic, "m", calls(), expect![[r#"
         {"role":"user","content":[{"type":"text","text":"Go.","cache_control":{"type":"ephemeral"}}]}
         {"role":"assistant","content":[{"type":"text","text":"Going."},{"type":"tool_use","id":"call_1","name":"camera","input":{"z":1.50,"a":12345678901234567890}},{"type":"tool_use","id":"call_2","name":"divide","input":{}},{"type":"tool_use","id":"seed_3","name":"clock","input":{}}]}
-        {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"A photo."},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]},{"type":"tool_result","tool_use_id":"call_2","content":[{"type":"text","text":"division by zero"}],"is_error":true},{"type":"tool_result","tool_use_id":"seed_3","content":[{"type":"text","text":"12:00"}]},{"type":"text","text":"And?","cache_control":{"type":"ephemeral"}}]}"#]]).await;
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"A photo."},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}}]},{"type":"tool_result","tool_use_id":"call_2","content":[{"type":"text","text":"division by zero"}],"is_error":true},{"type":"tool_result","tool_use_id":"seed_3","content":[{"type":"text","text":"12:00"}]},{"type":"text","text":"And?","cache_control":{"type":"ephemeral"}}]}"#]]).await;
     check(ProviderKind::Gemini, "m", calls(), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
         {"role":"model","parts":[{"text":"Going."},{"functionCall":{"id":"call_1","name":"camera","args":{"z":1.50,"a":12345678901234567890}}},{"functionCall":{"id":"call_2","name":"divide","args":{}}},{"functionCall":{"id":"seed:3","name":"clock","args":{}}}]}
         {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"camera","response":{"output":"A photo."}}},{"functionResponse":{"id":"call_2","name":"divide","response":{"error":"division by zero"}}},{"functionResponse":{"id":"seed:3","name":"clock","response":{"output":"12:00"}}}]}
-        {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/png","data":"iVBO"}},{"text":"And?"}]}"#]]).await;
+        {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}},{"text":"And?"}]}"#]]).await;
     check(ProviderKind::Gemini, "gemini-3-pro", calls(), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
         {"role":"model","parts":[{"text":"Going."},{"functionCall":{"id":"call_1","name":"camera","args":{"z":1.50,"a":12345678901234567890}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"id":"call_2","name":"divide","args":{}}},{"functionCall":{"id":"seed:3","name":"clock","args":{}}}]}
-        {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"camera","response":{"output":"A photo."},"parts":[{"inlineData":{"mimeType":"image/png","data":"iVBO"}}]}},{"functionResponse":{"id":"call_2","name":"divide","response":{"error":"division by zero"}}},{"functionResponse":{"id":"seed:3","name":"clock","response":{"output":"12:00"}}}]}
+        {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"camera","response":{"output":"A photo."},"parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}}]}},{"functionResponse":{"id":"call_2","name":"divide","response":{"error":"division by zero"}}},{"functionResponse":{"id":"seed:3","name":"clock","response":{"output":"12:00"}}}]}
         {"role":"user","parts":[{"text":"And?"}]}"#]]).await;
     check(ProviderKind::Ollama, "m", calls(), expect![[r#"
         {"role":"user","content":"Go."}
@@ -312,7 +312,7 @@ async fn instructions_tools_and_caps() {
                 options: {"num_ctx":8192,"temperature":0.7,"num_predict":2000}
                 shift: false
                 stream: true
-                tools: [{"type":"function","function":{"name":"clock","description":"Tells the time.","parameters":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}}]
+                tools: [{"type":"function","function":{"name":"clock","description":"Tells the time.","parameters":{"type":"object","properties":{"z":{},"a":{"type":"number","description":"minimum: 1.0"}}}}}]
                 truncate: false"#]],
         ),
     ] {

@@ -445,8 +445,8 @@ fn remembered(from: &str) -> Message {
 fn step(from: &str) -> Vec<Message> {
     let images = vec![
         Block::Text("Photos.".into()),
-        image("data:image/webp;base64,UklG"),
-        image("data:image/heic;base64,AAAA"),
+        image("data:image/webp;base64,UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA=="),
+        image("data:image/heic;base64,AAAAGGZ0eXBoZWljAAAAAG1pZjFoZWlj"),
         image("https://example.com/a.png"),
     ];
     vec![
@@ -463,27 +463,27 @@ async fn a_step_goes_back_as_it_was() {
     check_contents("gemini-4-argon", config(), own.clone(), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
         {"role":"model","parts":[{"text":"one","thoughtSignature":"TEXT"},{"text":"two"},{"functionCall":{"id":"p1","name":"camera","args":{}},"thoughtSignature":"CALL"},{"functionCall":{"id":"p2","name":"camera","args":{}}},{"text":"","thoughtSignature":"ENDS"}]}
-        {"role":"user","parts":[{"functionResponse":{"id":"p1","name":"camera","response":{"output":"Photos."},"parts":[{"inlineData":{"mimeType":"image/webp","data":"UklG"}}]}},{"functionResponse":{"id":"p2","name":"camera","response":{"error":"no lens"}}}]}
-        {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/heic","data":"AAAA"}},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}}]}"#]]).await;
+        {"role":"user","parts":[{"functionResponse":{"id":"p1","name":"camera","response":{"output":"Photos."},"parts":[{"inlineData":{"mimeType":"image/webp","data":"UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA=="}}]}},{"functionResponse":{"id":"p2","name":"camera","response":{"error":"no lens"}}}]}
+        {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/heic","data":"AAAAGGZ0eXBoZWljAAAAAG1pZjFoZWlj"}},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}}]}"#]]).await;
     // Another model's answer, to a model that checks signatures and to one that does not.
     check_contents("gemini-3.8-flash", config(), own.clone(), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
         {"role":"model","parts":[{"text":"one"},{"text":"two"},{"functionCall":{"id":"p1","name":"camera","args":{}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"id":"p2","name":"camera","args":{}}}]}
-        {"role":"user","parts":[{"functionResponse":{"id":"p1","name":"camera","response":{"output":"Photos."},"parts":[{"inlineData":{"mimeType":"image/webp","data":"UklG"}}]}},{"functionResponse":{"id":"p2","name":"camera","response":{"error":"no lens"}}}]}
-        {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/heic","data":"AAAA"}},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}}]}"#]]).await;
+        {"role":"user","parts":[{"functionResponse":{"id":"p1","name":"camera","response":{"output":"Photos."},"parts":[{"inlineData":{"mimeType":"image/webp","data":"UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA=="}}]}},{"functionResponse":{"id":"p2","name":"camera","response":{"error":"no lens"}}}]}
+        {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/heic","data":"AAAAGGZ0eXBoZWljAAAAAG1pZjFoZWlj"}},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}}]}"#]]).await;
     check_contents("gemini-2.5-flash", config(), own.clone(), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
         {"role":"model","parts":[{"text":"one"},{"text":"two"},{"functionCall":{"id":"p1","name":"camera","args":{}}},{"functionCall":{"id":"p2","name":"camera","args":{}}}]}
         {"role":"user","parts":[{"functionResponse":{"id":"p1","name":"camera","response":{"output":"Photos."}}},{"functionResponse":{"id":"p2","name":"camera","response":{"error":"no lens"}}}]}
-        {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/webp","data":"UklG"}},{"inlineData":{"mimeType":"image/heic","data":"AAAA"}},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}}]}"#]]).await;
+        {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/webp","data":"UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA=="}},{"inlineData":{"mimeType":"image/heic","data":"AAAAGGZ0eXBoZWljAAAAAG1pZjFoZWlj"}},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}}]}"#]]).await;
     // The user goes on after the results.
     let mut messages = step("gemini/gemini-4-argon");
     messages.push(Message::user("And?"));
     check_contents("gemini-4-argon", config(), request(messages), expect![[r#"
         {"role":"user","parts":[{"text":"Go."}]}
         {"role":"model","parts":[{"text":"one","thoughtSignature":"TEXT"},{"text":"two"},{"functionCall":{"id":"p1","name":"camera","args":{}},"thoughtSignature":"CALL"},{"functionCall":{"id":"p2","name":"camera","args":{}}},{"text":"","thoughtSignature":"ENDS"}]}
-        {"role":"user","parts":[{"functionResponse":{"id":"p1","name":"camera","response":{"output":"Photos."},"parts":[{"inlineData":{"mimeType":"image/webp","data":"UklG"}}]}},{"functionResponse":{"id":"p2","name":"camera","response":{"error":"no lens"}}}]}
-        {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/heic","data":"AAAA"}},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}},{"text":"And?"}]}"#]]).await;
+        {"role":"user","parts":[{"functionResponse":{"id":"p1","name":"camera","response":{"output":"Photos."},"parts":[{"inlineData":{"mimeType":"image/webp","data":"UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA=="}}]}},{"functionResponse":{"id":"p2","name":"camera","response":{"error":"no lens"}}}]}
+        {"role":"user","parts":[{"text":"The images of the tool results above:"},{"inlineData":{"mimeType":"image/heic","data":"AAAAGGZ0eXBoZWljAAAAAG1pZjFoZWlj"}},{"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}},{"text":"And?"}]}"#]]).await;
 }
 
 #[tokio::test]

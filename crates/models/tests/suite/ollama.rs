@@ -222,7 +222,7 @@ async fn tools_are_left_out_or_asked_for_in_words() {
     check("qwen3", Some(SHOW), asked(options(None), &tools), expect![[r#"
         messages: [{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}]
         options: {"num_ctx":32768}
-        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object"}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object"}}}]
+        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object","properties":{}}}}]
         - parallel_tool_calls is not sent: Ollama cannot keep models to one call"#]]).await;
     check(
         "qwen3",
@@ -236,19 +236,19 @@ async fn tools_are_left_out_or_asked_for_in_words() {
     check("qwen3", Some(SHOW), asked(options(Some(ToolChoice::Required)), &tools), expect![[r#"
         messages: [{"role":"system","content":"Be brief.\n\nAnswer with a call of one of your tools."},{"role":"user","content":"hello"}]
         options: {"num_ctx":32768}
-        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object"}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object"}}}]
+        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object","properties":{}}}}]
         - parallel_tool_calls is not sent: Ollama cannot keep models to one call
         - tool_choice is asked for in words only: Ollama cannot force a call"#]]).await;
     check("qwen3", Some(SHOW), asked(options(Some(ToolChoice::Named("clock".into()))), &tools), expect![[r#"
         messages: [{"role":"system","content":"Be brief.\n\nAnswer with a call of the tool clock."},{"role":"user","content":"hello"}]
         options: {"num_ctx":32768}
-        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object"}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object"}}}]
+        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object","properties":{}}}}]
         - parallel_tool_calls is not sent: Ollama cannot keep models to one call
         - tool_choice is asked for in words only: Ollama cannot force a call"#]]).await;
     check("qwen3", Some(SHOW), asked(options(Some(ToolChoice::Named("radio".into()))), &tools), expect![[r#"
         messages: [{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}]
         options: {"num_ctx":32768}
-        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object"}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object"}}}]
+        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object","properties":{}}}}]
         - parallel_tool_calls is not sent: Ollama cannot keep models to one call
         - tool_choice is not sent: there is no tool radio"#]]).await;
     check(
@@ -292,13 +292,13 @@ async fn answers_have_a_shape() {
     check("qwen3", Some(SHOW), asked(options(schema), &["clock"]), expect![[r#"
         messages: [{"role":"system","content":"Be brief.\n\nWhen you give your final answer, answer with JSON that fits this schema and nothing else:\n{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}}"},{"role":"user","content":"hello"}]
         options: {"num_ctx":32768}
-        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object"}}}]
+        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object","properties":{}}}}]
         - the output format is asked for in words only: Ollama takes no output format together with tools"#]]).await;
 }
 
 #[tokio::test]
 async fn images_go_to_models_that_see() {
-    let blocks = vec![Block::Text("Look.".into()), Block::Image { url: "data:image/png;base64,iVBO".into() }];
+    let blocks = vec![Block::Text("Look.".into()), Block::Image { url: "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==".into() }];
     let messages = || vec![Message::User { content: Content::Blocks(blocks.clone()) }];
     let seeing = r#"{"capabilities":["completion","vision"]}"#;
     check(
@@ -306,8 +306,8 @@ async fn images_go_to_models_that_see() {
         Some(seeing),
         request(messages()),
         expect![[r#"
-        messages: [{"role":"user","content":"Look.","images":["iVBO"]}]
-        options: {"num_ctx":8192}"#]],
+            messages: [{"role":"user","content":"Look.","images":["iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="]}]
+            options: {"num_ctx":8192}"#]],
     )
     .await;
     check(
@@ -315,8 +315,8 @@ async fn images_go_to_models_that_see() {
         Some(PLAIN),
         request(messages()),
         expect![[r#"
-        messages: [{"role":"user","content":"Look.\n\n[An image was left out here: the model cannot read it.]"}]
-        options: {"num_ctx":8000}"#]],
+            messages: [{"role":"user","content":"Look.\n\n[An image was left out here: the model cannot read it.]"}]
+            options: {"num_ctx":8000}"#]],
     )
     .await;
 }

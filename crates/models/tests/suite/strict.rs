@@ -27,6 +27,8 @@ struct Case {
     wire: Option<OpenAiWire>,
     path: &'static str,
     model: &'static str,
+    /// The service whose rules the fake follows, where its address does not show it.
+    rules_of: Option<&'static str>,
     /// Whether the vendor has a prompt cache that it tells of.
     caches: bool,
 }
@@ -138,7 +140,12 @@ async fn step(model: &dyn Model, request: ModelRequest, made: &mut usize) -> Res
 async fn tool_loop(case: &Case, options: ModelOptions, name: &str) -> Vec<String> {
     let scope = format!("{name}{}-{}", case.path.replace('/', "-"), case.model.replace(['/', ':'], "-"));
     let fake = StrictFake::new(&scope, STEPS).await;
-    let config = ProviderConfig { wire: case.wire, context_window: Some(120_000), ..ProviderConfig::new(case.kind) };
+    let config = ProviderConfig {
+        wire: case.wire,
+        rules_of: case.rules_of.map(str::to_owned),
+        context_window: Some(120_000),
+        ..ProviderConfig::new(case.kind)
+    };
     let model = fake.model(config, case.path, case.model);
     model.prepare().await;
     let document = DocumentId::mint();
@@ -238,19 +245,27 @@ fn the_fakes_agree_with_the_vendors_sdks() {
 }
 
 fn responses(model: &'static str) -> Case {
-    Case { kind: ProviderKind::OpenAi, wire: Some(OpenAiWire::Responses), path: "/v1", model, caches: true }
+    Case {
+        kind: ProviderKind::OpenAi,
+        wire: Some(OpenAiWire::Responses),
+        path: "/v1",
+        model,
+        rules_of: None,
+        caches: true,
+    }
 }
 
-fn chat(path: &'static str, model: &'static str) -> Case {
-    Case { kind: ProviderKind::OpenAi, wire: Some(OpenAiWire::Chat), path, model, caches: true }
+fn chat(path: &'static str, rules_of: &'static str, model: &'static str) -> Case {
+    let rules_of = Some(rules_of).filter(|host| !host.is_empty());
+    Case { kind: ProviderKind::OpenAi, wire: Some(OpenAiWire::Chat), path, model, rules_of, caches: true }
 }
 
 fn anthropic(model: &'static str) -> Case {
-    Case { kind: ProviderKind::Anthropic, wire: None, path: "/v1", model, caches: true }
+    Case { kind: ProviderKind::Anthropic, wire: None, path: "/v1", model, rules_of: None, caches: true }
 }
 
 fn gemini(model: &'static str) -> Case {
-    Case { kind: ProviderKind::Gemini, wire: None, path: "/v1beta", model, caches: true }
+    Case { kind: ProviderKind::Gemini, wire: None, path: "/v1beta", model, rules_of: None, caches: true }
 }
 
 #[tokio::test]
@@ -261,14 +276,14 @@ async fn openai_takes_a_long_turn() {
 #[tokio::test]
 async fn chat_servers_take_a_long_turn() {
     check(&[
-        chat("/openai/v1", "gpt-4.1"),
-        chat("/openai/v1", "gpt-6-sol"),
-        chat("/deepseek/v1", "deepseek-flash"),
-        chat("/kimi/v1", "kimi-k2.6"),
-        chat("/mistral/v1", "mistral-medium-2604"),
-        chat("/groq/v1", "openai/gpt-oss-120b"),
-        chat("/openrouter/v1", "anthropic/claude-sonnet-5.5"),
-        chat("/vllm/v1", "Qwen/Qwen3-32B"),
+        chat("/openai/v1", "api.openai.com", "gpt-4.1"),
+        chat("/openai/v1", "api.openai.com", "gpt-6-sol"),
+        chat("/deepseek/v1", "api.deepseek.com", "deepseek-flash"),
+        chat("/kimi/v1", "api.moonshot.ai", "kimi-k2.6"),
+        chat("/mistral/v1", "api.mistral.ai", "mistral-medium-2604"),
+        chat("/groq/v1", "api.groq.com", "openai/gpt-oss-120b"),
+        chat("/openrouter/v1", "openrouter.ai", "anthropic/claude-sonnet-5.5"),
+        chat("/vllm/v1", "", "Qwen/Qwen3-32B"),
     ])
     .await;
 }
@@ -294,6 +309,7 @@ async fn gemini_takes_a_long_turn() {
 
 #[tokio::test]
 async fn ollama_takes_a_long_turn() {
-    let ollama = |model| Case { kind: ProviderKind::Ollama, wire: None, path: "/api", model, caches: false };
+    let ollama =
+        |model| Case { kind: ProviderKind::Ollama, wire: None, path: "/api", model, rules_of: None, caches: false };
     check(&["qwen3-vl", "gpt-oss:20b", "llama3.2"].map(ollama)).await;
 }

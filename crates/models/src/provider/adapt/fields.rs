@@ -70,6 +70,7 @@ const REFUSALS: &[&str] = &[
     "not permitted",
     "not allowed",
     "not enabled",
+    "unavailable",
     "cannot find field",
     "invalid",
     "must be verified",
