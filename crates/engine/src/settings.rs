@@ -41,8 +41,10 @@ pub struct Settings {
     pub queued_turns: usize,
     /// How long a submission waits for a free slot.
     pub queue_timeout: Duration,
-    /// How long a provider may be silent within a call.
-    pub step_idle_timeout: Duration,
+    /// How long a provider may take to begin its answer.
+    pub first_byte_timeout: Duration,
+    /// How long a provider may be silent within a call; `None` leaves it to what is known of the model.
+    pub step_idle_timeout: Option<Duration>,
     /// How often a failed model call is made again, before the next model is tried.
     pub retries: u32,
     /// Wait before the first retry; doubles with each.
@@ -71,13 +73,21 @@ pub struct Settings {
     pub ring_bytes: usize,
 }
 
+impl Settings {
+    /// How long a provider may be silent within a call.
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        self.step_idle_timeout.unwrap_or(Duration::from_secs(60))
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             concurrent_turns: 10_000,
             queued_turns: 1_000,
             queue_timeout: Duration::from_secs(10),
-            step_idle_timeout: Duration::from_secs(60),
+            first_byte_timeout: Duration::from_secs(60),
+            step_idle_timeout: None,
             retries: 4,
             retry_base: Duration::from_millis(500),
             retry_max: Duration::from_secs(30),

@@ -167,7 +167,7 @@ impl Turn {
     async fn attempt(&mut self) -> Result<Attempt, Stopped> {
         self.forget_told();
         let request = self.request();
-        let mut watchdog = Watchdog::new(self.shared.settings.step_idle_timeout);
+        let mut watchdog = Watchdog::new(self.shared.settings.idle_timeout());
         let call = self.current_model().stream(request);
         let mut stream = match watchdog.guard(call).await {
             Ok(Ok(stream)) => stream,

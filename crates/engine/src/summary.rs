@@ -56,7 +56,7 @@ impl Turn {
         self.begin_summary(context::estimate(&messages));
         let options = ModelOptions { max_output_tokens: Some(span.room()), ..ModelOptions::default() };
         let request = ModelRequest { messages: messages.into(), options, ..ModelRequest::default() };
-        let idle = self.shared.settings.step_idle_timeout;
+        let idle = self.shared.settings.idle_timeout();
         let silent = |_| ModelError::new(ModelErrorKind::Timeout, format!("the model was silent for {idle:?}"));
         let call = self.agent.models[self.model].stream(request);
         let mut stream = tokio::time::timeout(idle, call).await.map_err(silent)??;

@@ -69,8 +69,8 @@ pub(crate) fn agents(config: &Config, providers: &Providers) -> anyhow::Result<A
             max_steps: agent.max_steps,
             turn_timeout: agent.turn_timeout,
             context_window: agent.context_window,
-            model_options: ModelOptions { max_output_tokens: agent.max_output_tokens, ..ModelOptions::default() },
-            body: None,
+            model_options: ModelOptions { max_output_tokens: agent.max_output_tokens, ..agent.model_options.clone() },
+            body: agent.body.clone(),
             titles: agent.titles,
         })
     };
@@ -103,14 +103,17 @@ pub(crate) fn providers(config: &Config) -> anyhow::Result<Providers> {
             config::ProviderKind::Ollama => ProviderKind::Ollama,
             config::ProviderKind::Demo => ProviderKind::Demo,
         };
-        let wire = ProviderConfig {
+        let config = ProviderConfig {
+            kind,
             base_url: provider.base_url.clone(),
             api_key: provider.api_key.clone(),
             context_window: provider.context_window,
             thinking_budget: provider.thinking_budget,
-            ..ProviderConfig::new(kind)
+            wire: provider.wire,
+            headers: provider.headers.clone(),
+            body: provider.body.clone(),
         };
-        providers.insert(name.clone(), Provider::new(name, wire)?);
+        providers.insert(name.clone(), Provider::new(name, config)?);
     }
     Ok(Providers(providers))
 }
@@ -162,6 +165,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         concurrent_turns: limits.concurrent_turns,
         queued_turns: limits.queued_turns,
         queue_timeout: limits.queue_timeout,
+        first_byte_timeout: limits.first_byte_timeout,
         step_idle_timeout: limits.step_idle_timeout,
         retries: limits.retries,
         retry_max: limits.retry_max,
