@@ -92,6 +92,18 @@ impl Models for Providers {
     }
 }
 
+impl Providers {
+    /// The provider of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Provider> {
+        self.0.get(name)
+    }
+
+    /// All of them, in the order of their names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Provider> {
+        self.0.values()
+    }
+}
+
 /// The providers that are configured.
 pub(crate) fn providers(config: &Config) -> anyhow::Result<Providers> {
     let mut providers = BTreeMap::new();
