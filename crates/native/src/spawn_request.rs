@@ -321,8 +321,8 @@ mod tests {
         let options = read(r#""effort":"xhigh","thinking":"summary""#).unwrap().model_options;
         assert_eq!((options.effort, options.thinking), (Some(Effort::Xhigh), Some(Thinking::Summary)));
         assert!(read(r#""effort":null,"thinking":null"#).unwrap().model_options.is_empty());
-        check(r#"{"message":"hi","effort":"High"}"#, expect![[]]);
-        check(r#"{"message":"hi","thinking":"auto"}"#, expect![[]]);
+        check(r#"{"message":"hi","effort":"High"}"#, expect![[r#""#]]);
+        check(r#"{"message":"hi","thinking":"auto"}"#, expect![[r#""#]]);
     }
 
     #[test]

@@ -279,9 +279,9 @@ mod tests {
 
     #[test]
     fn reasoning_efforts() {
-        check(r#""reasoning_effort":"none""#, expect![[]]);
-        check(r#""reasoning_effort":"xhigh""#, expect![[]]);
-        check(r#""reasoning_effort":"extreme""#, expect![[]]);
+        check(r#""reasoning_effort":"none""#, expect![[r#""#]]);
+        check(r#""reasoning_effort":"xhigh""#, expect![[r#""#]]);
+        check(r#""reasoning_effort":"extreme""#, expect![[r#""#]]);
     }
 
     #[test]

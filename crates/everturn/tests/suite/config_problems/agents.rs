@@ -1,9 +1,34 @@
 //! Providers and agents.
 
 use everturn::config::{Environment, Overrides};
-use expect_test::expect;
+use expect_test::{Expect, expect};
 
 use super::{super::config_values::read, check, check_agent};
+
+#[test]
+fn wires_headers_and_bodies() {
+    let check = |lines: &str, expected: Expect| {
+        check(&format!("[providers.p]\n{lines}\n[[agents]]\nname = 'a'\nmodel = 'p/m'"), expected);
+    };
+    check("kind = 'anthropic'\napi_key = 'x'\nwire = 'chat'", expect![[r#""#]]);
+    check("kind = 'openai'\napi_key = 'x'\nwire = 'response'", expect![[r#""#]]);
+    check("kind = 'openai'\nbase_url = 'https://host/v1#top'", expect![[r#""#]]);
+    check(
+        "kind = 'openai'\nheaders = { 'a b' = 'hunter2', Host = 'hunter2', X-Key = \"hunter2\\n\", X-Other = 'env:NOT_SET' }",
+        expect![[r#""#]],
+    );
+    check("kind = 'openai'\napi_key = 'x'\nbody = { since = 2026-01-01, deep = [{ worst = nan }] }", expect![[r#""#]]);
+    check("kind = 'openai'\napi_key = 'x'\nbody = 'seed'", expect![[r#""#]]);
+    check("kind = 'demo'\nheaders = { A = 'b' }\nbody = { seed = 1 }\nwire = 'chat'", expect![[r#""#]]);
+}
+
+#[test]
+fn how_agents_think() {
+    check_agent("effort = 'hihg'\nthinking = 'always'", expect![[r#""#]]);
+    check_agent("temperature = 2.5\ntop_p = -1", expect![[r#""#]]);
+    check_agent("temperature = 'hot'", expect![[r#""#]]);
+    check_agent("body = { at = 12:00:00 }", expect![[r#""#]]);
+}
 
 #[test]
 fn providers() {
@@ -30,7 +55,7 @@ fn providers() {
         error: `base_url` is not an HTTP address
           --> everturn.toml:3:12
 
-        hint: write it like "https://host/v1", without a user, a password or a query"#]],
+        hint: write it like "https://host/v1", without a user, a password or a fragment"#]],
     );
     check(
         &format!("[providers.p]\nkind = 'openai'\nbase_url = 'https://me:secret@host/v1'{agent}"),
@@ -38,7 +63,7 @@ fn providers() {
         error: `base_url` is not an HTTP address
           --> everturn.toml:3:12
 
-        hint: write it like "https://host/v1", without a user, a password or a query"#]],
+        hint: write it like "https://host/v1", without a user, a password or a fragment"#]],
     );
     check(
         &format!("[providers.p]\nkind = 'gemini'\napi_key = 'env:MY_KEY'{agent}"),
