@@ -280,7 +280,8 @@ mod tests {
     fn check(body: &str, expected: Expect) {
         let shown = match read(body) {
             Ok(Spawn { session, agent, said, on_busy, options, tools, model_options }) => {
-                let model_options = if model_options.is_empty() { String::new() } else { format!(" {model_options:?}") };
+                let model_options =
+                    if model_options.is_empty() { String::new() } else { format!(" {model_options:?}") };
                 format!("{session:?} {agent:?} {said:?} {on_busy:?} {options:?} {tools:?}{model_options}")
             }
             Err(error) => serde_json::to_string(&error).unwrap(),

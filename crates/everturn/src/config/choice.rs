@@ -60,8 +60,7 @@ impl Choice for Effort {
 
 impl Choice for Thinking {
     const WHAT: &'static str = "mode of thinking";
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("off", Self::Off), ("on", Self::On), ("summary", Self::Summary)];
+    const WORDS: &'static [(&'static str, Self)] = &[("off", Self::Off), ("on", Self::On), ("summary", Self::Summary)];
 }
 
 /// What a word stands for; a problem if it stands for nothing.

@@ -70,12 +70,7 @@ async fn ask(config: &Config, provider: &Provider) -> Offer {
     used.sort_unstable();
     used.dedup();
     let unlisted = used.into_iter().map(|id| offered(ListedModel { id: id.to_owned(), ..ListedModel::default() }));
-    Offer {
-        provider: provider.name().to_owned(),
-        kind: provider.kind().as_str(),
-        unlisted: unlisted.collect(),
-        models,
-    }
+    Offer { provider: provider.name().to_owned(), kind: provider.kind().as_str(), unlisted: unlisted.collect(), models }
 }
 
 /// The agents that use a model.
@@ -118,7 +113,8 @@ fn to_text(offers: &[Offer]) -> String {
             }
         }
         let listed = offer.models.iter().flatten().map(|offered| row(offered, true));
-        let rows: Vec<_> = listed.chain(offer.unlisted.iter().map(|offered| row(offered, offer.models.is_err()))).collect();
+        let rows: Vec<_> =
+            listed.chain(offer.unlisted.iter().map(|offered| row(offered, offer.models.is_err()))).collect();
         if !rows.is_empty() {
             table(&mut text, &rows);
         }

@@ -176,8 +176,35 @@ fn shown(check: Check, outcome: &Outcome) -> String {
 }
 
 fn used(usage: &Usage) -> String {
+    let part = |tokens: u64, of: &str| if tokens == 0 { String::new() } else { format!(" ({tokens} {of})") };
     format!(
-        "{} tokens read ({} from the cache), {} written ({} of them thinking)",
-        usage.input, usage.cached_input, usage.output, usage.reasoning
+        "{} tokens read{}, {} written{}",
+        usage.input,
+        part(usage.cached_input, "from the cache"),
+        usage.output,
+        part(usage.reasoning, "of them thinking")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn notes_and_cached_tokens_are_shown() {
+        let outcome = Outcome {
+            verdict: Ok("the model answers".to_owned()),
+            notices: vec!["temperature is not sent".to_owned()],
+            first_token: Some(Duration::from_millis(1250)),
+            usage: Some(Usage { input: 2000, output: 40, cached_input: 1500, cache_write: 0, reasoning: 30 }),
+            is_hopeless: false,
+        };
+        expect![[r#"
+            answer       works: the model answers
+                         first token after 1.2 s; 2000 tokens read (1500 from the cache), 40 written (30 of them thinking)
+                         note: temperature is not sent"#]]
+        .assert_eq(&shown(Check::Answer, &outcome));
+    }
 }

@@ -11,7 +11,7 @@ use everturn::config::{
     Config, Durability, Environment, Found, Goose, Limits, Overrides, Problems, ProviderKind, Scope, Source,
     StoreLocation, parse,
 };
-use everturn_core::{Effort, EffectClass, Quota, Thinking, Timestamp};
+use everturn_core::{EffectClass, Effort, Quota, Thinking, Timestamp};
 use everturn_engine::NoticeKind;
 use everturn_http::{Quotas, TlsFiles};
 use everturn_mcp::{Endpoint, ServerConfig};
@@ -133,9 +133,15 @@ fn the_example_shows_the_defaults_of_webhooks() {
 #[test]
 fn printing_shows_no_secret() {
     let printed = format!("{:?}", read_example());
-    for secret in
-        ["0123456789abcdef", "local-secret", "team-secret", "files-secret", "search-secret", "webhook-secret", "hooks/everturn"]
-    {
+    for secret in [
+        "0123456789abcdef",
+        "local-secret",
+        "team-secret",
+        "files-secret",
+        "search-secret",
+        "webhook-secret",
+        "hooks/everturn",
+    ] {
         assert!(!printed.contains(secret), "{printed}");
     }
     let environment = Environment::from([("A_KEY", "a-secret")]);

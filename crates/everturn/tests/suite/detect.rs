@@ -61,7 +61,10 @@ async fn there_is_always_the_demo() {
 async fn keys_in_the_environment_add_agents() {
     let environment = Environment::from([("OPENAI_API_KEY", "a"), ("ANTHROPIC_API_KEY", "b"), ("GEMINI_API_KEY", "")]);
     let found = find_agents(&environment, nobody().await).await;
-    assert_eq!(agents(&found), [DEMO, "gpt-6-sol = openai/gpt-6-sol", "claude-sonnet-5-5 = anthropic/claude-sonnet-5-5"]);
+    assert_eq!(
+        agents(&found),
+        [DEMO, "gpt-6-sol = openai/gpt-6-sol", "claude-sonnet-5-5 = anthropic/claude-sonnet-5-5"]
+    );
     assert_eq!(found.providers.keys().collect::<Vec<_>>(), ["anthropic", "demo", "openai"]);
     assert!(found.providers.values().all(|provider| provider.base_url.is_none()));
 }
@@ -72,9 +75,18 @@ async fn compatible_providers_have_their_addresses() {
     let environment = Environment::new(keys.map(|key| (key.into(), "k".into())));
     let found = find_agents(&environment, nobody().await).await;
     let address = |agent: &Agent| found.providers[&agent.model.provider].base_url.clone().unwrap_or_default();
-    let shown: String =
-        found.agents[1..].iter().map(|agent| format!("{} = {} at {}\n", agent.name, agent.model, address(agent))).collect();
-    expect![[r#""#]].assert_eq(&shown);
+    let shown: String = found.agents[1..]
+        .iter()
+        .map(|agent| format!("{} = {} at {}\n", agent.name, agent.model, address(agent)))
+        .collect();
+    expect![[r#"
+        openrouter-auto = openrouter/openrouter/auto at https://openrouter.ai/api/v1
+        deepseek-flash = deepseek/deepseek-flash at https://api.deepseek.com/v1
+        mistral-medium-latest = mistral/mistral-medium-latest at https://api.mistral.ai/v1
+        grok-4.5 = xai/grok-4.5 at https://api.x.ai/v1
+        openai-gpt-oss-120b = groq/openai/gpt-oss-120b at https://api.groq.com/openai/v1
+    "#]]
+    .assert_eq(&shown);
 }
 
 #[tokio::test]

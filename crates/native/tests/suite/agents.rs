@@ -86,10 +86,7 @@ async fn how_a_model_thinks_is_the_agents_and_the_turns_to_say() {
         "agent_id": "ann", "name": "Ann", "model": "demo/x", "effort": "low", "thinking": "on", "temperature": 0.25,
     });
     let made = server.json("POST", "/api/v1/agents", agent).await.json(201);
-    assert_eq!(
-        (&made["effort"], &made["thinking"], &made["temperature"]),
-        (&json!("low"), &json!("on"), &json!(0.25))
-    );
+    assert_eq!((&made["effort"], &made["thinking"], &made["temperature"]), (&json!("low"), &json!("on"), &json!(0.25)));
     let (session, ..) = server.turn(json!({ "message": "one", "agent_id": "ann" })).await;
     server.turn(json!({ "message": "two", "session_id": session, "effort": "max" })).await;
     server.turn(json!({ "message": "three", "session_id": session, "thinking": "off" })).await;

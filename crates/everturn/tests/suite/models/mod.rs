@@ -83,14 +83,7 @@ fn chat(request: &Value) -> Reply {
     let conversation = request["messages"].to_string();
     let has_tools = request["tools"].is_array();
     if conversation.contains("one word: ready") {
-        let events = [
-            json!({ "choices": [{ "index": 0, "delta": { "content": "ready" }, "finish_reason": "stop" }] }),
-            json!({ "choices": [], "usage": {
-                "prompt_tokens": 2000, "completion_tokens": 4, "prompt_tokens_details": { "cached_tokens": 1500 },
-            } }),
-        ];
-        let events: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-        Reply::status(200, &[("content-type", "text/event-stream")], &format!("{events}data: [DONE]\n\n"))
+        Reply::says(&["ready"])
     } else if conversation.contains("Add 17 and 25") {
         Reply::calls(&[("add", json!({ "a": 17, "b": 25 }))])
     } else if has_tools {
@@ -112,12 +105,14 @@ fn config(upstream: &Upstream) -> String {
         "\
 [providers.open]
 kind = 'openai'
+wire = 'chat'
 base_url = '{url}/v1?api-version=2026-01-01'
 api_key = '{PROVIDER_KEY}'
 headers = {{ X-Team = 'env:TEAM' }}
 body = {{ seed = 7, metadata = {{ by = 'provider', team = 'blue' }} }}
 [providers.closed]
 kind = 'openai'
+wire = 'chat'
 base_url = '{url}/closed/v1'
 api_key = '{PROVIDER_KEY}'
 [[agents]]
@@ -139,7 +134,7 @@ fn run(config: &str, arguments: &[&str]) -> Output {
     Home::new(config).run_in(&[("TEAM", "team-secret")], arguments)
 }
 
-/// What was printed and the exit code, with times left out. No secret is in it.
+/// What was printed and the exit code, without times and without what the wires say of a model. No secret is in it.
 #[track_caller]
 fn shown(upstream: &Upstream, output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -147,8 +142,12 @@ fn shown(upstream: &Upstream, output: &Output) -> String {
     for secret in [PROVIDER_KEY, "team-secret"] {
         assert!(!out.contains(secret) && !err.contains(secret), "{out}{err}");
     }
-    let lines = out.lines().map(|line| match line.split_once("first token after ") {
-        Some((before, after)) => format!("{before}first token after {}", after.replacen(|c: char| c.is_ascii_digit(), "N", 2)),
+    let lines = out.lines().filter(|line| !line.trim_start().starts_with("note: "));
+    let lines = lines.map(|line| line.split(": window").next().unwrap());
+    let lines = lines.map(|line| match line.split_once("first token after ") {
+        Some((before, after)) => {
+            format!("{before}first token after {}", after.replacen(|c: char| c.is_ascii_digit(), "N", 2))
+        }
         None => line.to_owned(),
     });
     let out: String = lines.map(|line| line.replace(&upstream.url, "http://upstream") + "\n").collect();
