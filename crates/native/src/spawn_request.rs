@@ -322,8 +322,18 @@ mod tests {
         let options = read(r#""effort":"xhigh","thinking":"summary""#).unwrap().model_options;
         assert_eq!((options.effort, options.thinking), (Some(Effort::Xhigh), Some(Thinking::Summary)));
         assert!(read(r#""effort":null,"thinking":null"#).unwrap().model_options.is_empty());
-        check(r#"{"message":"hi","effort":"High"}"#, expect![[r#""#]]);
-        check(r#"{"message":"hi","thinking":"auto"}"#, expect![[r#""#]]);
+        check(
+            r#"{"message":"hi","effort":"High"}"#,
+            expect![[
+                r#"{"code":"VALIDATION_FAILED","message":"effort: it cannot be \"High\"; use one of \"minimal\", \"low\", \"medium\", \"high\", \"xhigh\", \"max\""}"#
+            ]],
+        );
+        check(
+            r#"{"message":"hi","thinking":"auto"}"#,
+            expect![[
+                r#"{"code":"VALIDATION_FAILED","message":"thinking: it cannot be \"auto\"; use one of \"off\", \"on\", \"summary\""}"#
+            ]],
+        );
     }
 
     #[test]

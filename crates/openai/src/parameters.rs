@@ -279,9 +279,24 @@ mod tests {
 
     #[test]
     fn reasoning_efforts() {
-        check(r#""reasoning_effort":"none""#, expect![[r#""#]]);
-        check(r#""reasoning_effort":"xhigh""#, expect![[r#""#]]);
-        check(r#""reasoning_effort":"extreme""#, expect![[r#""#]]);
+        check(
+            r#""reasoning_effort":"none""#,
+            expect![
+                "Mode { stream: false, usage: false, progress: false } [] Overlay { instructions: None, model: None, tools: None, max_steps: Some(28), temperature: None, max_output_tokens: None } off"
+            ],
+        );
+        check(
+            r#""reasoning_effort":"xhigh""#,
+            expect![
+                "Mode { stream: false, usage: false, progress: false } [] Overlay { instructions: None, model: None, tools: None, max_steps: Some(28), temperature: None, max_output_tokens: None } xhigh"
+            ],
+        );
+        check(
+            r#""reasoning_effort":"extreme""#,
+            expect![[
+                r#"{"message":"reasoning_effort: it cannot be \"extreme\"; use \"none\", \"minimal\", \"low\", \"medium\", \"high\", \"xhigh\", \"max\"","type":"invalid_request_error","param":"reasoning_effort","code":"invalid_value"}"#
+            ]],
+        );
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Hosted providers that variables of the environment are enough for.
 
+use everturn_models::OpenAiWire;
 use secrecy::SecretString;
 
 use super::{
     Environment,
     settings::{Provider, ProviderKind},
 };
-use everturn_models::OpenAiWire;
 
 /// A provider that the environment has a key for.
 pub(super) struct HostedProvider {

@@ -130,7 +130,7 @@ fn agent(name: &str) -> Agent {
         max_steps: 10,
         turn_timeout: Duration::from_secs(60),
         context_window: None,
-        model_options: everturn_core::ModelOptions::default(),
+        model_options: ModelOptions::default(),
         body: None,
         titles: false,
     }
