@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everturn_core::{Json, SessionConfig, TenantId, Timestamp};
+use everturn_core::{Effort, Json, ModelOptions, SessionConfig, TenantId, Thinking, Timestamp};
 use everturn_models::Model;
 use everturn_store::{CommandKey, Expect, Record, RecordFilter, RecordKind, RecordRow, Refusal, StoreError, Write};
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,15 @@ pub struct Profile {
     /// Most model calls in one turn.
     #[serde(default = "default_steps")]
     pub max_steps: u32,
+    /// How hard its models think.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// Whether its models think, and what is shown of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
+    /// Sampling temperature, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<u32>,
 }
 
 fn default_steps() -> u32 {
@@ -209,7 +218,12 @@ impl Engine {
             max_steps: profile.max_steps,
             turn_timeout: TURN_TIMEOUT,
             context_window: None,
-            model_options: everturn_core::ModelOptions::default(),
+            model_options: ModelOptions {
+                effort: profile.effort,
+                thinking: profile.thinking,
+                temperature: profile.temperature,
+                ..ModelOptions::default()
+            },
             body: None,
             titles: true,
         })

@@ -9,14 +9,18 @@ use crate::{
     config::{self, Config, Environment, LoadError, Overrides, Source},
     keys::{self, KeysCommand, Reach},
     mcp::McpCommand,
+    models::ModelsCommand,
     serve,
     telemetry::{self, LogFormat},
 };
 
 const AFTER_HELP: &str = "\
 Without a configuration file, the server listens on 127.0.0.1:8080, keeps its data in
-./everturn-data and has a demo agent that works offline. Agents are added for OPENAI_API_KEY,
-ANTHROPIC_API_KEY and GEMINI_API_KEY in the environment and for a local Ollama.
+./everturn-data and has a demo agent that works offline. Agents are added for keys in the
+environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY or GEMINI_API_KEY,
+OPENROUTER_API_KEY, DEEPSEEK_API_KEY, MISTRAL_API_KEY, XAI_API_KEY, GROQ_API_KEY; for Azure
+AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_DEPLOYMENT) and for an Ollama that
+runs here or at OLLAMA_HOST.
 
 Exit codes: 0 success, 1 failure, 2 wrong usage";
 
@@ -49,6 +53,11 @@ enum Command {
     Mcp {
         #[command(subcommand)]
         command: McpCommand,
+    },
+    /// List what model providers offer, and try models out
+    Models {
+        #[command(subcommand)]
+        command: ModelsCommand,
     },
     /// Show the version
     Version,
@@ -122,6 +131,7 @@ impl Cli {
             }
             Some(Command::Keys { command }) => run_keys(command, environment).map(done),
             Some(Command::Mcp { command }) => run_mcp(command, environment),
+            Some(Command::Models { command }) => run_models(command, environment),
             Some(Command::Version) => {
                 anstream::print!("{}", Self::command().render_version());
                 Ok(ExitCode::SUCCESS)
@@ -193,6 +203,14 @@ fn run_mcp(command: McpCommand, environment: &Environment) -> Result<ExitCode, F
     let overrides = Overrides::default();
     let config = runtime.block_on(config::load(common.config.as_deref(), &overrides, environment))?;
     Ok(runtime.block_on(command.run(&config, environment))?)
+}
+
+fn run_models(command: ModelsCommand, environment: &Environment) -> Result<ExitCode, Failure> {
+    let common = command.common();
+    telemetry::init(&common.log_level, LogFormat::Text)?;
+    let runtime = runtime()?;
+    let config = runtime.block_on(config::load(common.config.as_deref(), &Overrides::default(), environment))?;
+    Ok(runtime.block_on(command.run(&config))?)
 }
 
 fn check_config(file: Option<PathBuf>, settings: SettingArgs, environment: &Environment) -> Result<(), Failure> {

@@ -69,8 +69,8 @@ pub(crate) fn agents(config: &Config, providers: &Providers) -> anyhow::Result<A
             max_steps: agent.max_steps,
             turn_timeout: agent.turn_timeout,
             context_window: agent.context_window,
-            model_options: ModelOptions { max_output_tokens: agent.max_output_tokens, ..ModelOptions::default() },
-            body: None,
+            model_options: ModelOptions { max_output_tokens: agent.max_output_tokens, ..agent.model_options.clone() },
+            body: agent.body.clone(),
             titles: agent.titles,
         })
     };
@@ -92,6 +92,18 @@ impl Models for Providers {
     }
 }
 
+impl Providers {
+    /// The provider of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Provider> {
+        self.0.get(name)
+    }
+
+    /// All of them, in the order of their names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Provider> {
+        self.0.values()
+    }
+}
+
 /// The providers that are configured.
 pub(crate) fn providers(config: &Config) -> anyhow::Result<Providers> {
     let mut providers = BTreeMap::new();
@@ -103,14 +115,18 @@ pub(crate) fn providers(config: &Config) -> anyhow::Result<Providers> {
             config::ProviderKind::Ollama => ProviderKind::Ollama,
             config::ProviderKind::Demo => ProviderKind::Demo,
         };
-        let wire = ProviderConfig {
+        let config = ProviderConfig {
+            kind,
             base_url: provider.base_url.clone(),
             api_key: provider.api_key.clone(),
             context_window: provider.context_window,
             thinking_budget: provider.thinking_budget,
-            ..ProviderConfig::new(kind)
+            wire: provider.wire,
+            rules_of: provider.rules_of.clone(),
+            headers: provider.headers.clone(),
+            body: provider.body.clone(),
         };
-        providers.insert(name.clone(), Provider::new(name, wire)?);
+        providers.insert(name.clone(), Provider::new(name, config)?);
     }
     Ok(Providers(providers))
 }
@@ -162,7 +178,8 @@ pub(crate) fn settings(config: &Config) -> Settings {
         concurrent_turns: limits.concurrent_turns,
         queued_turns: limits.queued_turns,
         queue_timeout: limits.queue_timeout,
-        step_idle_timeout: Some(limits.step_idle_timeout),
+        first_byte_timeout: limits.first_byte_timeout,
+        step_idle_timeout: limits.step_idle_timeout,
         retries: limits.retries,
         retry_max: limits.retry_max,
         ring_bytes: limits.ring_bytes,

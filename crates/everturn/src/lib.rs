@@ -8,5 +8,6 @@ pub mod config;
 pub mod guard;
 mod keys;
 mod mcp;
+mod models;
 pub mod serve;
 pub mod telemetry;

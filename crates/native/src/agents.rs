@@ -8,6 +8,7 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     response::{IntoResponse, Response},
 };
+use everturn_core::{Effort, Thinking};
 use everturn_engine::{Agent, Profile, ProfileError, StoredProfile};
 use everturn_http::{Object, Scope, document, parse_json, read_body, submission_key};
 use everturn_tools::ToolSet;
@@ -18,7 +19,7 @@ use serde_json::json;
 use crate::{
     answers::{AgentChanged, AgentFixed, AgentTaken, Always, Keyed, Listed, NoAgent, Posted},
     error::{ApiError, Thing},
-    nullable,
+    model_options, nullable,
     paging::{List, ListQuery, Page, Paged},
     path,
     routes::Api,
@@ -64,6 +65,17 @@ struct AgentOut<'a> {
     unavailable: Vec<Unavailable>,
     /// Most model calls in one turn.
     max_steps: u32,
+    /// How hard its models think.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = model_options::effort_word)]
+    effort: Option<&'static str>,
+    /// Whether its models think, and whether a summary of it is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = model_options::thinking_word)]
+    thinking: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0, maximum = 2)]
+    temperature: Option<f64>,
     #[schema(schema_with = sources)]
     source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,6 +84,10 @@ struct AgentOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
     updated_at: Option<String>,
+}
+
+fn from_thousandths(thousandths: u32) -> f64 {
+    f64::from(thousandths) / 1000.0
 }
 
 fn sources() -> document::AnySchema {
@@ -108,6 +124,9 @@ impl<'a> From<&'a Agent> for AgentOut<'a> {
             trusted: &agent.trusted,
             unavailable: Vec::new(),
             max_steps: agent.max_steps,
+            effort: agent.model_options.effort.map(Effort::as_str),
+            thinking: agent.model_options.thinking.map(Thinking::as_str),
+            temperature: agent.model_options.temperature.map(from_thousandths),
             source: "configured",
             created_at: None,
             updated_at: None,
@@ -129,6 +148,9 @@ impl<'a> From<&'a StoredProfile> for AgentOut<'a> {
             trusted: &profile.trusted,
             unavailable: Vec::new(),
             max_steps: profile.max_steps,
+            effort: profile.effort.map(Effort::as_str),
+            thinking: profile.thinking.map(Thinking::as_str),
+            temperature: profile.temperature.map(from_thousandths),
             source: "stored",
             created_at: Some(rfc3339(stored.created_at)),
             updated_at: Some(rfc3339(stored.updated_at)),
@@ -164,6 +186,18 @@ struct AgentIn {
     /// Most model calls in one turn.
     #[schema(minimum = 1, maximum = 1000)]
     max_steps: Option<u32>,
+    /// How hard its models think; `null` leaves it to them.
+    #[serde(default, deserialize_with = "nullable::or_null")]
+    #[schema(schema_with = model_options::effort_words)]
+    effort: Option<Option<String>>,
+    /// Whether its models think, and whether a summary of it is shown; `null` leaves it to them.
+    #[serde(default, deserialize_with = "nullable::or_null")]
+    #[schema(schema_with = model_options::thinking_words)]
+    thinking: Option<Option<String>>,
+    /// Sampling temperature; `null` leaves it to the models.
+    #[serde(default, deserialize_with = "nullable::or_null")]
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 2)]
+    temperature: Option<Option<f64>>,
 }
 
 fn names() -> document::AnySchema {
@@ -204,13 +238,19 @@ impl AgentIn {
             tools: Vec::new(),
             trusted: Vec::new(),
             max_steps: DEFAULT_STEPS,
+            effort: None,
+            thinking: None,
+            temperature: None,
         };
-        Ok((agent_id, self.change(bare)))
+        Ok((agent_id, self.change(bare)?))
     }
 
     /// The profile with what is said here.
-    fn change(self, profile: Profile) -> Profile {
-        Profile {
+    fn change(self, profile: Profile) -> Result<Profile, ProfileError> {
+        Ok(Profile {
+            effort: changed("effort", self.effort, profile.effort, |word| model_options::effort(&word))?,
+            thinking: changed("thinking", self.thinking, profile.thinking, |word| model_options::thinking(&word))?,
+            temperature: changed("temperature", self.temperature, profile.temperature, model_options::temperature)?,
             name: self.name.unwrap_or(profile.name),
             description: self.description.unwrap_or(profile.description),
             instructions: self.instructions.unwrap_or(profile.instructions),
@@ -219,7 +259,20 @@ impl AgentIn {
             tools: self.tools.unwrap_or(profile.tools),
             trusted: self.trusted.unwrap_or(profile.trusted),
             max_steps: self.max_steps.unwrap_or(profile.max_steps),
-        }
+        })
+    }
+}
+
+/// A field's new value, or the one that it has if nothing is said.
+fn changed<S, T>(
+    field: &'static str,
+    said: Option<Option<S>>,
+    own: Option<T>,
+    read: fn(S) -> Result<T, String>,
+) -> Result<Option<T>, ProfileError> {
+    match said {
+        None => Ok(own),
+        Some(said) => said.map(read).transpose().map_err(|what| ProfileError::Invalid { field, what }),
     }
 }
 
@@ -335,7 +388,7 @@ pub(crate) async fn change(
             let what = "it cannot be changed; leave it out, or make another agent".to_owned();
             return Err(ProfileError::Invalid { field: "agent_id", what });
         }
-        Ok(request.clone().change(profile))
+        request.clone().change(profile)
     };
     let stored = api.engine.change_profile(&caller.tenant, &id, change, key).await?;
     Ok(Json(AgentOut::from(&stored)).into_response())
@@ -385,9 +438,9 @@ mod tests {
         let json = r#"{"agent_id":"ann","name":"Ann","model":"demo/demo","description":"Sums","max_steps":3}"#;
         let (id, profile) = read(json).create().unwrap();
         assert_eq!(id.as_deref(), Some("ann"));
-        assert_eq!(read("{}").change(profile.clone()), profile);
-        assert_eq!(read(r#"{"name":null}"#).change(profile.clone()), profile);
-        let bare = read(r#"{"description":null,"max_steps":9}"#).change(profile);
+        assert_eq!(read("{}").change(profile.clone()).unwrap(), profile);
+        assert_eq!(read(r#"{"name":null}"#).change(profile.clone()).unwrap(), profile);
+        let bare = read(r#"{"description":null,"max_steps":9}"#).change(profile).unwrap();
         assert_eq!((bare.description, bare.max_steps, bare.name.as_str()), (None, 9, "Ann"));
     }
 }

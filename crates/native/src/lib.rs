@@ -17,6 +17,7 @@ mod frame;
 mod keys;
 mod links;
 mod messages;
+mod model_options;
 mod nullable;
 mod paging;
 mod path;

@@ -58,7 +58,7 @@ pub(crate) async fn spawn(State(api): State<Api>, headers: HeaderMap, body: Body
     let body = read_body(&headers, body, api.limits).await?;
     let Object(request): Object<SpawnIn> = parse_json(&body, api.limits)?;
     let key = submission_key(&headers, "POST /api/v1/sessions/stream", &body)?;
-    let Spawn { session, agent, said, on_busy, options, tools } = request.try_into()?;
+    let Spawn { session, agent, said, on_busy, options, tools, model_options } = request.try_into()?;
     let (tenant, account) = (caller.tenant, caller.account);
     let target = api.target(&tenant, session.clone(), agent).await?;
     let update = SessionUpdate {
@@ -79,7 +79,7 @@ pub(crate) async fn spawn(State(api): State<Api>, headers: HeaderMap, body: Body
         on_busy,
         begins_history: false,
         request: None,
-        options: everturn_core::ModelOptions::default(),
+        options: model_options,
         key,
     };
     match said {

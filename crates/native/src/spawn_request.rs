@@ -2,12 +2,15 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use everturn_core::{FormId, Json, SessionId, ToolRef, submission::OnBusy};
+use everturn_core::{FormId, Json, ModelOptions, SessionId, ToolRef, submission::OnBusy};
 use everturn_http::{Object, document};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use crate::error::{ApiError, Thing};
+use crate::{
+    error::{ApiError, Thing},
+    model_options,
+};
 
 /// How many documents one message may bring.
 const MAX_DOCUMENTS: usize = 20;
@@ -33,6 +36,12 @@ pub(crate) struct SpawnIn {
     /// What to do if the session is busy.
     #[schema(schema_with = ways)]
     on_busy: Option<String>,
+    /// How hard the model thinks in this turn; as the agent says if nothing is said.
+    #[schema(schema_with = model_options::effort_words)]
+    effort: Option<String>,
+    /// Whether the model thinks in this turn, and whether a summary of it is shown; as the agent says if nothing is said.
+    #[schema(schema_with = model_options::thinking_words)]
+    thinking: Option<String>,
     agent_options: Option<BTreeMap<String, String>>,
     /// The tools that the session has from now on.
     #[schema(value_type = Option<Vec<ToolIn>>)]
@@ -127,6 +136,8 @@ pub(crate) struct Spawn {
     pub(crate) on_busy: OnBusy,
     pub(crate) options: BTreeMap<String, String>,
     pub(crate) tools: Option<Vec<ToolRef>>,
+    /// How the model thinks in this turn.
+    pub(crate) model_options: ModelOptions,
 }
 
 /// What is said.
@@ -150,6 +161,8 @@ impl TryFrom<SpawnIn> for Spawn {
             form_id,
             form_answer,
             on_busy,
+            effort,
+            thinking,
             agent_options,
             tools,
         } = request;
@@ -179,8 +192,19 @@ impl TryFrom<SpawnIn> for Spawn {
             on_busy: on_busy.as_deref().map_or(Ok(OnBusy::Enqueue), busy)?,
             options: agent_options.unwrap_or_default(),
             tools: tools.map(|tools| tools.into_iter().map(tool).collect()),
+            model_options: ModelOptions {
+                effort: said_as("effort", effort, model_options::effort)?,
+                thinking: said_as("thinking", thinking, model_options::thinking)?,
+                ..ModelOptions::default()
+            },
         })
     }
+}
+
+/// What a field's word stands for, if there is one.
+fn said_as<T>(field: &str, word: Option<String>, read: fn(&str) -> Result<T, String>) -> Result<Option<T>, ApiError> {
+    let value = word.map(|word| read(&word)).transpose();
+    value.map_err(|what| ApiError::invalid(format!("{field}: {what}")))
 }
 
 fn said(text: Option<String>, ids: Vec<String>) -> Result<Said, ApiError> {
@@ -241,6 +265,7 @@ fn busy(word: &str) -> Result<OnBusy, ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use everturn_core::{Effort, Thinking};
     use everturn_http::{BodyLimits, Object, parse_json};
     use expect_test::{Expect, expect};
 
@@ -254,8 +279,10 @@ mod tests {
     #[track_caller]
     fn check(body: &str, expected: Expect) {
         let shown = match read(body) {
-            Ok(Spawn { session, agent, said, on_busy, options, tools }) => {
-                format!("{session:?} {agent:?} {said:?} {on_busy:?} {options:?} {tools:?}")
+            Ok(Spawn { session, agent, said, on_busy, options, tools, model_options }) => {
+                let model_options =
+                    if model_options.is_empty() { String::new() } else { format!(" {model_options:?}") };
+                format!("{session:?} {agent:?} {said:?} {on_busy:?} {options:?} {tools:?}{model_options}")
             }
             Err(error) => serde_json::to_string(&error).unwrap(),
         };
@@ -286,6 +313,26 @@ mod tests {
         check(
             r#"{"message":"\"yes\"","session_id":"sess_1","form_id":"form_1"}"#,
             expect![[r#"Some(sess_1) None Answer { form: Some(form_1), value: "\"yes\"" } Enqueue {} None"#]],
+        );
+    }
+
+    #[test]
+    fn how_the_model_thinks() {
+        let read = |fields: &str| read(&format!(r#"{{"message":"hi",{fields}}}"#));
+        let options = read(r#""effort":"xhigh","thinking":"summary""#).unwrap().model_options;
+        assert_eq!((options.effort, options.thinking), (Some(Effort::Xhigh), Some(Thinking::Summary)));
+        assert!(read(r#""effort":null,"thinking":null"#).unwrap().model_options.is_empty());
+        check(
+            r#"{"message":"hi","effort":"High"}"#,
+            expect![[
+                r#"{"code":"VALIDATION_FAILED","message":"effort: it cannot be \"High\"; use one of \"minimal\", \"low\", \"medium\", \"high\", \"xhigh\", \"max\""}"#
+            ]],
+        );
+        check(
+            r#"{"message":"hi","thinking":"auto"}"#,
+            expect![[
+                r#"{"code":"VALIDATION_FAILED","message":"thinking: it cannot be \"auto\"; use one of \"off\", \"on\", \"summary\""}"#
+            ]],
         );
     }
 

@@ -332,7 +332,7 @@ pub(crate) fn submit(
         on_busy: OnBusy::Supersede,
         begins_history: false,
         request: None,
-        options: everturn_core::ModelOptions::default(),
+        options: asked.parameters.options.clone(),
         key,
     }
 }

@@ -1,6 +1,6 @@
 //! What a request asks for besides what it says: how the answer is given, with which tools and bounds.
 
-use everturn_core::{Json, Overlay, ToolSpec};
+use everturn_core::{Effort, Json, ModelOptions, Overlay, Thinking, ToolSpec};
 use everturn_http::{BodyError, Object};
 use serde_json::value::RawValue;
 
@@ -37,6 +37,8 @@ pub(crate) struct Parameters {
     iterations: Option<u32>,
     temperature: Option<u32>,
     max_output_tokens: Option<u64>,
+    /// How the model thinks in this turn.
+    pub(crate) options: ModelOptions,
 }
 
 impl Parameters {
@@ -90,7 +92,8 @@ impl Parameters {
             Choice::Auto => {}
             Choice::None => tools.clear(),
         }
-        Ok(Self { mode, tools, iterations, temperature, max_output_tokens })
+        let options = request.reasoning_effort.as_deref().map_or(Ok(ModelOptions::default()), reasoning)?;
+        Ok(Self { mode, tools, iterations, temperature, max_output_tokens, options })
     }
 
     /// What the session has instead of what its agent says, for a turn that has made so many model calls before. The bound
@@ -154,6 +157,23 @@ fn is_empty(value: &Anything) -> bool {
         let text: String = value.get().split_ascii_whitespace().collect();
         matches!(text.as_str(), "[]" | "{}" | "\"\"" | "null")
     })
+}
+
+/// How hard a model thinks, or that it does not.
+fn reasoning(word: &str) -> Result<ModelOptions, ApiError> {
+    let plain = ModelOptions::default();
+    if word == "none" {
+        return Ok(ModelOptions { thinking: Some(Thinking::Off), ..plain });
+    }
+    match Effort::ALL.into_iter().find(|effort| effort.as_str() == word) {
+        Some(effort) => Ok(ModelOptions { effort: Some(effort), ..plain }),
+        None => {
+            let shown: String = word.chars().take(64).collect();
+            let words: Vec<_> = Effort::ALL.iter().map(|effort| format!("{:?}", effort.as_str())).collect();
+            let message = format!("it cannot be {shown:?}; use \"none\", {}", words.join(", "));
+            Err(ApiError::invalid("reasoning_effort", message))
+        }
+    }
 }
 
 enum Choice {
@@ -223,7 +243,11 @@ mod tests {
                 |error| serde_json::to_string(&error.error).unwrap(),
                 |parameters| {
                     let tools: Vec<_> = parameters.tools.iter().map(|tool| tool.name.as_str()).collect();
-                    format!("{:?} {tools:?} {:?}", parameters.mode, parameters.overlay(None, 40, 3))
+                    let ModelOptions { effort, thinking, .. } = parameters.options;
+                    let thinks = effort.map(Effort::as_str).or(thinking.map(Thinking::as_str)).unwrap_or_default();
+                    format!("{:?} {tools:?} {:?} {thinks}", parameters.mode, parameters.overlay(None, 40, 3))
+                        .trim_end()
+                        .to_owned()
                 },
             );
         expected.assert_eq(&shown);
@@ -254,6 +278,28 @@ mod tests {
     }
 
     #[test]
+    fn reasoning_efforts() {
+        check(
+            r#""reasoning_effort":"none""#,
+            expect![
+                "Mode { stream: false, usage: false, progress: false } [] Overlay { instructions: None, model: None, tools: None, max_steps: Some(28), temperature: None, max_output_tokens: None } off"
+            ],
+        );
+        check(
+            r#""reasoning_effort":"xhigh""#,
+            expect![
+                "Mode { stream: false, usage: false, progress: false } [] Overlay { instructions: None, model: None, tools: None, max_steps: Some(28), temperature: None, max_output_tokens: None } xhigh"
+            ],
+        );
+        check(
+            r#""reasoning_effort":"extreme""#,
+            expect![[
+                r#"{"message":"reasoning_effort: it cannot be \"extreme\"; use \"none\", \"minimal\", \"low\", \"medium\", \"high\", \"xhigh\", \"max\"","type":"invalid_request_error","param":"reasoning_effort","code":"invalid_value"}"#
+            ]],
+        );
+    }
+
+    #[test]
     fn what_is_refused() {
         for (fields, param) in [
             (r#""n":2"#, "n"),
@@ -277,6 +323,7 @@ mod tests {
             (r#""temperature":"hot""#, "temperature"),
             (r#""max_tokens":0"#, "max_tokens"),
             (r#""max_completion_tokens":-1"#, "max_completion_tokens"),
+            (r#""reasoning_effort":"extreme""#, "reasoning_effort"),
             (r#""stream":"yes""#, "stream"),
             (r#""tools":[{"type":"custom"}]"#, "tools[0].type"),
             (r#""tools":[{"type":"function"}]"#, "tools[0].function"),

@@ -30,6 +30,7 @@ pub(crate) struct ChatIn {
     pub(crate) temperature: Option<f64>,
     pub(crate) max_tokens: Option<i64>,
     pub(crate) max_completion_tokens: Option<i64>,
+    pub(crate) reasoning_effort: Option<String>,
     // What follows is refused where it asks for something.
     pub(crate) n: Option<i64>,
     pub(crate) logprobs: Option<bool>,

@@ -64,7 +64,7 @@ async fn ends_and_questions_are_told_once() {
     .await;
     // They go with the session.
     world.delete(&world.tenant, &session, None).await.unwrap();
-    check(&world, expect![[]]).await;
+    check(&world, expect![[r#""#]]).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,6 +16,9 @@ fn profile() -> Profile {
         tools: vec!["look".to_owned(), "pay".to_owned()],
         trusted: vec!["pay".to_owned()],
         max_steps: 3,
+        effort: None,
+        thinking: None,
+        temperature: None,
     }
 }
 

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use everturn_core::OptionSpec;
 
 use super::{
-    capabilities,
+    body, capabilities,
     check::duration,
     file::{self, Number, Text},
     limits::number,
-    option,
+    model_options, option,
     problem::Report,
     settings::{Agent, AgentName, ModelName, Provider},
     suggest,
@@ -62,6 +62,8 @@ pub(super) fn check(report: &mut Report<'_>, around: &Surroundings<'_>, agent: f
     let turn_timeout = duration(report, "turn_timeout", agent.turn_timeout.as_ref());
     let max_output_tokens = tokens(report, "max_output_tokens", agent.max_output_tokens.as_ref());
     let context_window = tokens(report, "context_window", agent.context_window.as_ref());
+    let model_options = model_options::check(report, &agent);
+    let body = agent.body.as_ref().and_then(|body| body::check(report, body));
     let options = option::check(report, agent.options);
     let capabilities = capabilities::check(report, agent.capabilities);
     if let Some(instructions) = &agent.instructions {
@@ -83,6 +85,8 @@ pub(super) fn check(report: &mut Report<'_>, around: &Surroundings<'_>, agent: f
         options,
         capabilities,
         max_output_tokens,
+        model_options,
+        body,
         context_window,
         titles: agent.titles.unwrap_or(plain.titles),
         name: plain.name,

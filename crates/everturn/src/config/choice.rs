@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use everturn_core::{Effort, Thinking};
+use everturn_models::OpenAiWire;
+
 use super::{
     problem::Report,
     settings::{Durability, ProviderKind, Scope},
@@ -36,6 +39,28 @@ impl Choice for ProviderKind {
         ("ollama", Self::Ollama),
         ("demo", Self::Demo),
     ];
+}
+
+impl Choice for OpenAiWire {
+    const WHAT: &'static str = "wire";
+    const WORDS: &'static [(&'static str, Self)] = &[("chat", Self::Chat), ("responses", Self::Responses)];
+}
+
+impl Choice for Effort {
+    const WHAT: &'static str = "effort";
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("minimal", Self::Minimal),
+        ("low", Self::Low),
+        ("medium", Self::Medium),
+        ("high", Self::High),
+        ("xhigh", Self::Xhigh),
+        ("max", Self::Max),
+    ];
+}
+
+impl Choice for Thinking {
+    const WHAT: &'static str = "mode of thinking";
+    const WORDS: &'static [(&'static str, Self)] = &[("off", Self::Off), ("on", Self::On), ("summary", Self::Summary)];
 }
 
 /// What a word stands for; a problem if it stands for nothing.

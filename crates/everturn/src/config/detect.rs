@@ -10,12 +10,12 @@ use everturn_core::OptionSpec;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::net::TcpStream;
 
 use super::{
     Environment,
+    hosted::{self, HostedProvider},
     settings::{Agent, AgentName, ModelName, Provider, ProviderKind},
 };
 
@@ -27,13 +27,6 @@ const OLLAMA_BUDGET: Duration = Duration::from_millis(200);
 /// A longer list of models is not read.
 const OLLAMA_LIST_BYTES: usize = 1024 * 1024;
 
-/// Hosted providers: the variable that holds the key, our name for the provider, its kind and a good model of it.
-const HOSTED: [(&str, &str, ProviderKind, &str); 3] = [
-    ("OPENAI_API_KEY", "openai", ProviderKind::OpenAi, "gpt-5.6"),
-    ("ANTHROPIC_API_KEY", "anthropic", ProviderKind::Anthropic, "claude-sonnet-5-5"),
-    ("GEMINI_API_KEY", "gemini", ProviderKind::Gemini, "gemini-3.8-flash"),
-];
-
 /// Providers and agents that nobody configured.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
@@ -43,61 +36,78 @@ pub struct Found {
     pub agents: Vec<Agent>,
 }
 
-/// The demo, the hosted providers whose keys are in the environment, and Ollama if it answers at once.
-pub async fn find_agents(environment: &Environment, ollama: SocketAddr) -> Found {
+/// The demo, the hosted providers whose keys are in the environment, and Ollama if it answers at once: the one that
+/// `OLLAMA_HOST` names, else the one at `usual_ollama`.
+pub async fn find_agents(environment: &Environment, usual_ollama: SocketAddr) -> Found {
     let mut found = Found::default();
-    found.add(
-        "demo",
-        Provider {
-            kind: ProviderKind::Demo,
-            base_url: None,
-            api_key: None,
-            context_window: None,
-            thinking_budget: None,
-        },
-    );
-    found.agents.push(demo_agent());
-    for (variable, name, kind, model) in HOSTED {
-        if let Some(key) = environment.get(variable) {
-            let api_key = Some(SecretString::from(key));
-            found.add(name, Provider { kind, base_url: None, api_key, context_window: None, thinking_budget: None });
-            found.agents.push(plain_agent(name, model));
-        }
+    found.add("demo", Provider::new(ProviderKind::Demo), demo_agent());
+    for HostedProvider { name, provider, model } in hosted::find(environment) {
+        let agent = plain_agent(&found, name, &model);
+        found.add(name, provider, agent);
     }
-    if let Some(model) = tokio::time::timeout(OLLAMA_BUDGET, ollama_model(ollama)).await.ok().flatten() {
-        let base_url = (ollama != OLLAMA_ADDRESS).then(|| format!("http://{ollama}"));
-        found.add(
-            "ollama",
-            Provider {
-                kind: ProviderKind::Ollama,
-                base_url,
-                api_key: None,
-                context_window: None,
-                thinking_budget: None,
-            },
-        );
-        found.agents.push(plain_agent("ollama", &model));
+    let ollama = match environment.get("OLLAMA_HOST") {
+        Some(host) => ollama_host(host),
+        None => Some((usual_ollama.ip().to_string(), usual_ollama.port())),
+    };
+    if let Some((host, port)) = ollama
+        && let Ok(Some(model)) = tokio::time::timeout(OLLAMA_BUDGET, ollama_model(&host, port)).await
+    {
+        let is_usual = (host.as_str(), port) == ("127.0.0.1", OLLAMA_ADDRESS.port());
+        let base_url = (!is_usual).then(|| format!("http://{}:{port}", in_url(&host)));
+        let agent = plain_agent(&found, "ollama", &model);
+        found.add("ollama", Provider { base_url, ..Provider::new(ProviderKind::Ollama) }, agent);
     }
     found
 }
 
 impl Found {
-    fn add(&mut self, name: &str, provider: Provider) {
+    fn add(&mut self, name: &str, provider: Provider, agent: Agent) {
         self.providers.insert(name.to_owned(), provider);
+        self.agents.push(agent);
     }
+}
+
+/// The host and port in `OLLAMA_HOST`, as Ollama's own clients read it. An address to listen on everywhere is reached on
+/// this machine. `None` for https, which the probe at start does not speak.
+fn ollama_host(text: &str) -> Option<(String, u16)> {
+    let (usual_port, rest) = match text.trim().split_once("://") {
+        Some(("http", rest)) => (80, rest),
+        Some(_) => return None,
+        None => (OLLAMA_ADDRESS.port(), text.trim()),
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let (host, port) = match authority.rsplit_once(':') {
+        // The colons of a bare IPv6 address are its own.
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port.parse().ok()?),
+        _ => (authority, usual_port),
+    };
+    let host = match host.trim_start_matches('[').trim_end_matches(']') {
+        "" | "0.0.0.0" | "::" => "127.0.0.1",
+        host => host,
+    };
+    Some((host.to_owned(), port))
+}
+
+/// A host as URLs write it.
+fn in_url(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
 fn model(provider: &str, model: &str) -> ModelName {
     ModelName { provider: provider.to_owned(), model: model.to_owned() }
 }
 
-fn plain_agent(provider: &str, name: &str) -> Agent {
+/// An agent that is called by its model's name, with the provider's before it where another agent has that name.
+fn plain_agent(found: &Found, provider: &str, name: &str) -> Agent {
+    let own = AgentName::like(name);
+    let is_taken = found.agents.iter().any(|agent| agent.name == own);
+    let own = if is_taken { AgentName::like(&format!("{provider}-{name}")) } else { own };
     Agent {
         title: Some(name.to_owned()),
         description: Some(format!("The model {name} with the built-in tools")),
         instructions: "You are a helpful assistant.".to_owned(),
         tools: tools(),
-        ..Agent::new(AgentName::like(name), model(provider, name))
+        ..Agent::new(own, model(provider, name))
     }
 }
 
@@ -150,11 +160,11 @@ struct OllamaModel {
 }
 
 /// The model that was used or pulled last and can chat, if there is an Ollama and it has one.
-async fn ollama_model(address: SocketAddr) -> Option<String> {
-    let stream = TcpStream::connect(address).await.ok()?;
+async fn ollama_model(host: &str, port: u16) -> Option<String> {
+    let stream = TcpStream::connect((host, port)).await.ok()?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
     let request = http::Request::get("/api/tags")
-        .header(http::header::HOST, address.to_string())
+        .header(http::header::HOST, format!("{}:{port}", in_url(host)))
         .body(Empty::<bytes::Bytes>::new())
         .ok()?;
     let exchange = async {

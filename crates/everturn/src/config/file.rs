@@ -9,6 +9,10 @@ use toml::Spanned;
 pub(super) type Text = Spanned<String>;
 /// A number and where it stands.
 pub(super) type Number = Spanned<i64>;
+/// A number that may have a fraction, and where it stands.
+pub(super) type Fraction = Spanned<f64>;
+/// Fields for the body of model calls, and where they stand.
+pub(super) type Body = Spanned<toml::Table>;
 
 /// The file. Printing it is not possible: it holds secrets.
 #[derive(Default, Deserialize)]
@@ -92,6 +96,11 @@ pub(super) struct Provider {
     pub(super) api_key: Option<Text>,
     pub(super) context_window: Option<Number>,
     pub(super) thinking_budget: Option<Number>,
+    pub(super) wire: Option<Text>,
+    pub(super) rules_of: Option<Text>,
+    #[serde(default)]
+    pub(super) headers: BTreeMap<Text, Text>,
+    pub(super) body: Option<Body>,
 }
 
 #[derive(Deserialize)]
@@ -137,6 +146,11 @@ pub(super) struct Agent {
     #[serde(default)]
     pub(super) capabilities: Capabilities,
     pub(super) max_output_tokens: Option<Number>,
+    pub(super) effort: Option<Text>,
+    pub(super) thinking: Option<Text>,
+    pub(super) temperature: Option<Fraction>,
+    pub(super) top_p: Option<Fraction>,
+    pub(super) body: Option<Body>,
     pub(super) context_window: Option<Number>,
     pub(super) titles: Option<bool>,
 }
@@ -171,6 +185,7 @@ pub(super) struct Limits {
     pub(super) queued_turns: Option<Number>,
     pub(super) queue_timeout: Option<Text>,
     pub(super) connections: Option<Number>,
+    pub(super) first_byte_timeout: Option<Text>,
     pub(super) step_idle_timeout: Option<Text>,
     pub(super) retries: Option<Number>,
     pub(super) retry_max: Option<Text>,

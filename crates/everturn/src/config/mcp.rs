@@ -126,7 +126,7 @@ fn misplaced(report: &mut Report<'_>, name: &Text, what: &str, hint: &str) {
 }
 
 /// Names with values that may be secrets.
-fn pairs(
+pub(super) fn pairs(
     report: &mut Report<'_>,
     environment: &Environment,
     pairs: &BTreeMap<Text, Text>,

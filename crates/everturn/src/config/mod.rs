@@ -8,6 +8,7 @@
 //! Every setting is described in `everturn.example.toml`.
 
 mod agent;
+mod body;
 mod capabilities;
 mod check;
 mod choice;
@@ -16,10 +17,12 @@ pub(crate) mod duration;
 mod environment;
 mod file;
 mod goose;
+mod hosted;
 mod keys;
 mod limits;
 mod load;
 mod mcp;
+mod model_options;
 pub(crate) mod moment;
 mod option;
 mod problem;

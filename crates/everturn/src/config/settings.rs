@@ -8,10 +8,11 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{KeyId, OptionSpec, Quota, TenantId, Timestamp};
+use everturn_core::{Json, KeyId, ModelOptions, OptionSpec, Quota, TenantId, Timestamp};
 use everturn_engine::{Capabilities, Retention};
 use everturn_http::{Proxies, Quotas, TlsFiles};
 use everturn_mcp::ServerConfig;
+use everturn_models::OpenAiWire;
 use everturn_webhooks::Hook;
 use secrecy::SecretString;
 
@@ -136,6 +137,31 @@ pub struct Provider {
     pub context_window: Option<u64>,
     /// Tokens that its models may think with, for those that think only when told to.
     pub thinking_budget: Option<u64>,
+    /// Which of OpenAI's two wires is spoken, where the address and the model shall not decide.
+    pub wire: Option<OpenAiWire>,
+    /// The host of the service whose rules a compatible server follows, where its address does not show it.
+    pub rules_of: Option<String>,
+    /// Headers of every call.
+    pub headers: Vec<(String, SecretString)>,
+    /// Fields that are merged into the body of every call. A JSON object.
+    pub body: Option<Json>,
+}
+
+impl Provider {
+    /// A provider at its usual place, without a key.
+    pub fn new(kind: ProviderKind) -> Self {
+        Self {
+            kind,
+            base_url: None,
+            api_key: None,
+            context_window: None,
+            thinking_budget: None,
+            wire: None,
+            rules_of: None,
+            headers: Vec::new(),
+            body: None,
+        }
+    }
 }
 
 /// The wire that a provider speaks.
@@ -233,6 +259,10 @@ pub struct Agent {
     pub capabilities: Capabilities,
     /// Most tokens of one answer.
     pub max_output_tokens: Option<u64>,
+    /// How its models think and sample.
+    pub model_options: ModelOptions,
+    /// Fields that are merged into the body of its model calls. A JSON object.
+    pub body: Option<Json>,
     /// Tokens that the context of its model holds; overrides the provider's.
     pub context_window: Option<u64>,
     /// Whether its model names sessions.
@@ -258,6 +288,8 @@ impl Agent {
             options: Vec::new(),
             capabilities: Capabilities::default(),
             max_output_tokens: None,
+            model_options: ModelOptions::default(),
+            body: None,
             context_window: None,
             titles: true,
         }

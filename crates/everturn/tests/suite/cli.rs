@@ -60,6 +60,7 @@ fn help() {
               config   Look at the configuration
               keys     Make, list and revoke the keys that callers show
               mcp      Look at MCP servers
+              models   List what model providers offer, and try models out
               version  Show the version
               help     Print this message or the help of the given subcommand(s)
 
@@ -118,8 +119,11 @@ fn help() {
                       Print version
 
             Without a configuration file, the server listens on 127.0.0.1:8080, keeps its data in
-            ./everturn-data and has a demo agent that works offline. Agents are added for OPENAI_API_KEY,
-            ANTHROPIC_API_KEY and GEMINI_API_KEY in the environment and for a local Ollama.
+            ./everturn-data and has a demo agent that works offline. Agents are added for keys in the
+            environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY or GEMINI_API_KEY,
+            OPENROUTER_API_KEY, DEEPSEEK_API_KEY, MISTRAL_API_KEY, XAI_API_KEY, GROQ_API_KEY; for Azure
+            AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_DEPLOYMENT) and for an Ollama that
+            runs here or at OLLAMA_HOST.
 
             Exit codes: 0 success, 1 failure, 2 wrong usage
             ----- stderr
@@ -146,6 +150,7 @@ fn short_help() {
               config   Look at the configuration
               keys     Make, list and revoke the keys that callers show
               mcp      Look at MCP servers
+              models   List what model providers offer, and try models out
               version  Show the version
               help     Print this message or the help of the given subcommand(s)
 

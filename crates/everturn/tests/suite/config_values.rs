@@ -11,10 +11,11 @@ use everturn::config::{
     Config, Durability, Environment, Found, Goose, Limits, Overrides, Problems, ProviderKind, Scope, Source,
     StoreLocation, parse,
 };
-use everturn_core::{EffectClass, Quota, Timestamp};
+use everturn_core::{EffectClass, Effort, Quota, Thinking, Timestamp};
 use everturn_engine::NoticeKind;
 use everturn_http::{Quotas, TlsFiles};
 use everturn_mcp::{Endpoint, ServerConfig};
+use everturn_models::OpenAiWire;
 use everturn_webhooks::Hook;
 use secrecy::ExposeSecret as _;
 
@@ -28,6 +29,7 @@ fn read_example() -> Config {
     let environment = Environment::from([
         ("EVERTURN_KEY", "0123456789abcdef"),
         ("LOCAL_KEY", "local-secret"),
+        ("LOCAL_TEAM", "team-secret"),
         ("FILES_TOKEN", "files-secret"),
         ("SEARCH_AUTHORIZATION", "Bearer search-secret"),
         ("EVERTURN_WEBHOOK_SECRET", "webhook-secret-0123456789"),
@@ -67,6 +69,11 @@ fn the_example_has_every_setting() {
     assert_eq!(provider.base_url.as_deref(), Some("http://127.0.0.1:8000/v1"));
     assert_eq!(provider.api_key.as_ref().unwrap().expose_secret(), "local-secret");
     assert_eq!(provider.context_window, Some(32768));
+    assert_eq!(provider.wire, Some(OpenAiWire::Chat));
+    assert_eq!(provider.rules_of.as_deref(), Some("api.deepseek.com"));
+    let [(name, value)] = provider.headers.as_slice() else { panic!("one header") };
+    assert_eq!((name.as_str(), value.expose_secret()), ("X-Team", "team-secret"));
+    assert_eq!(provider.body.as_ref().unwrap().as_str(), r#"{"seed":7}"#);
 
     let [agent] = config.agents.as_slice() else { panic!("one agent") };
     assert_eq!(agent.name.as_str(), "assistant");
@@ -74,6 +81,10 @@ fn the_example_has_every_setting() {
     assert_eq!(agent.fallback[0].to_string(), "local/qwen3-small");
     assert_eq!(agent.turn_timeout, Duration::from_secs(3600));
     assert_eq!(agent.max_output_tokens, Some(4096));
+    let options = &agent.model_options;
+    assert_eq!((options.effort, options.thinking), (Some(Effort::Medium), Some(Thinking::Summary)));
+    assert_eq!((options.temperature, options.top_p), (Some(700), Some(900)));
+    assert_eq!(agent.body.as_ref().unwrap().as_str(), r#"{"chat_template_kwargs":{"enable_thinking":true}}"#);
     assert_eq!(agent.options.len(), 3);
     assert_eq!(
         (agent.tools.as_slice(), agent.trusted.as_slice()),
@@ -123,9 +134,15 @@ fn the_example_shows_the_defaults_of_webhooks() {
 #[test]
 fn printing_shows_no_secret() {
     let printed = format!("{:?}", read_example());
-    for secret in
-        ["0123456789abcdef", "local-secret", "files-secret", "search-secret", "webhook-secret", "hooks/everturn"]
-    {
+    for secret in [
+        "0123456789abcdef",
+        "local-secret",
+        "team-secret",
+        "files-secret",
+        "search-secret",
+        "webhook-secret",
+        "hooks/everturn",
+    ] {
         assert!(!printed.contains(secret), "{printed}");
     }
     let environment = Environment::from([("A_KEY", "a-secret")]);
@@ -141,6 +158,7 @@ fn an_agent_needs_only_a_name_and_a_model() {
     assert_eq!(agent.max_steps, 25);
     assert_eq!(agent.turn_timeout, Duration::from_secs(3600));
     assert!(agent.tools.is_empty() && agent.options.is_empty());
+    assert!(agent.model_options.is_empty() && agent.body.is_none());
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use everturn::config::{Environment, Found, find_agents};
+use everturn::config::{Agent, Environment, Found, find_agents};
+use expect_test::expect;
+use secrecy::ExposeSecret as _;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -59,8 +61,94 @@ async fn there_is_always_the_demo() {
 async fn keys_in_the_environment_add_agents() {
     let environment = Environment::from([("OPENAI_API_KEY", "a"), ("ANTHROPIC_API_KEY", "b"), ("GEMINI_API_KEY", "")]);
     let found = find_agents(&environment, nobody().await).await;
-    assert_eq!(agents(&found), [DEMO, "gpt-5.6 = openai/gpt-5.6", "claude-sonnet-5-5 = anthropic/claude-sonnet-5-5"]);
+    assert_eq!(
+        agents(&found),
+        [DEMO, "gpt-6-sol = openai/gpt-6-sol", "claude-sonnet-5-5 = anthropic/claude-sonnet-5-5"]
+    );
     assert_eq!(found.providers.keys().collect::<Vec<_>>(), ["anthropic", "demo", "openai"]);
+    assert!(found.providers.values().all(|provider| provider.base_url.is_none()));
+}
+
+#[tokio::test]
+async fn compatible_providers_have_their_addresses() {
+    let keys = ["OPENROUTER", "DEEPSEEK", "MISTRAL", "XAI", "GROQ"].map(|name| format!("{name}_API_KEY"));
+    let environment = Environment::new(keys.map(|key| (key.into(), "k".into())));
+    let found = find_agents(&environment, nobody().await).await;
+    let address = |agent: &Agent| found.providers[&agent.model.provider].base_url.clone().unwrap_or_default();
+    let shown: String = found.agents[1..]
+        .iter()
+        .map(|agent| format!("{} = {} at {}\n", agent.name, agent.model, address(agent)))
+        .collect();
+    expect![[r#"
+        openrouter-auto = openrouter/openrouter/auto at https://openrouter.ai/api/v1
+        deepseek-flash = deepseek/deepseek-flash at https://api.deepseek.com/v1
+        mistral-medium-latest = mistral/mistral-medium-latest at https://api.mistral.ai/v1
+        grok-4.5 = xai/grok-4.5 at https://api.x.ai/v1
+        openai-gpt-oss-120b = groq/openai/gpt-oss-120b at https://api.groq.com/openai/v1
+    "#]]
+    .assert_eq(&shown);
+}
+
+#[tokio::test]
+async fn googles_own_variable_wins() {
+    for (variables, expected) in [
+        ([("GOOGLE_API_KEY", "google"), ("GEMINI_API_KEY", "gemini")], "google"),
+        ([("GOOGLE_API_KEY", ""), ("GEMINI_API_KEY", "gemini")], "gemini"),
+    ] {
+        let found = find_agents(&Environment::from(variables), nobody().await).await;
+        assert_eq!(agents(&found)[1], "gemini-3.8-flash = gemini/gemini-3.8-flash");
+        assert_eq!(found.providers["gemini"].api_key.as_ref().unwrap().expose_secret(), expected);
+    }
+}
+
+#[tokio::test]
+async fn addresses_in_the_environment_are_honoured() {
+    for (openai, anthropic, expected) in [
+        ("https://gate/v1/", "https://gate/anthropic", [Some("https://gate/v1"), Some("https://gate/anthropic/v1")]),
+        ("https://api.openai.com/v1", "https://api.anthropic.com/", [None, None]),
+        ("https://gate", "https://gate/v1", [Some("https://gate"), Some("https://gate/v1")]),
+    ] {
+        let environment = Environment::from([
+            ("OPENAI_API_KEY", "a"),
+            ("OPENAI_BASE_URL", openai),
+            ("ANTHROPIC_API_KEY", "b"),
+            ("ANTHROPIC_BASE_URL", anthropic),
+        ]);
+        let found = find_agents(&environment, nobody().await).await;
+        let bases = ["openai", "anthropic"].map(|name| found.providers[name].base_url.as_deref());
+        assert_eq!(bases, expected);
+    }
+}
+
+#[tokio::test]
+async fn azure_needs_its_three_variables() {
+    let (key, endpoint) = (("AZURE_OPENAI_API_KEY", "a"), ("AZURE_OPENAI_ENDPOINT", "https://me.openai.azure.com/"));
+    let found = find_agents(&Environment::from([key, endpoint]), nobody().await).await;
+    assert_eq!(agents(&found), [DEMO]);
+    // A deployment that is named as another provider's model.
+    let openai = ("OPENAI_API_KEY", "b");
+    let deployment = ("AZURE_OPENAI_DEPLOYMENT", "gpt-6-sol");
+    let found = find_agents(&Environment::from([key, endpoint, deployment, openai]), nobody().await).await;
+    assert_eq!(agents(&found)[1..], ["gpt-6-sol = openai/gpt-6-sol", "azure-gpt-6-sol = azure/gpt-6-sol"]);
+    let azure = &found.providers["azure"];
+    assert_eq!(azure.base_url.as_deref(), Some("https://me.openai.azure.com/openai/v1"));
+    assert_eq!((azure.headers[0].0.as_str(), azure.headers[0].1.expose_secret()), ("api-key", "a"));
+}
+
+#[tokio::test]
+async fn ollama_is_found_where_its_variable_says() {
+    let list = r#"{"models":[{"name":"qwen3:8b"}]}"#;
+    for form in ["127.0.0.1:PORT", "http://127.0.0.1:PORT/", "0.0.0.0:PORT", ":PORT"] {
+        let address = answering(ok(list)).await;
+        let host = form.replace("PORT", &address.port().to_string());
+        let found = find_agents(&Environment::from([("OLLAMA_HOST", host.as_str())]), nobody().await).await;
+        assert_eq!(agents(&found), [DEMO, "qwen3-8b = ollama/qwen3:8b"], "{host}");
+        assert_eq!(found.providers["ollama"].base_url, Some(format!("http://{address}")), "{host}");
+    }
+    for host in ["https://ollama.example.org", "127.0.0.1:port", "nobody.invalid"] {
+        let found = find_agents(&Environment::from([("OLLAMA_HOST", host)]), answering(ok(list)).await).await;
+        assert_eq!(agents(&found), [DEMO], "{host}");
+    }
 }
 
 #[tokio::test]

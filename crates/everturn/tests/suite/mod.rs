@@ -16,6 +16,7 @@ mod keys;
 mod load;
 mod logs;
 mod mcp;
+mod models;
 mod native;
 mod network;
 mod openai;

@@ -1,5 +1,6 @@
 //! Agents: configured ones are shown, stored ones made, changed and taken out of use.
 
+use everturn_core::{Effort, Thinking};
 use serde_json::json;
 
 use super::harness::Server;
@@ -76,4 +77,38 @@ async fn stored_agents_are_paged_after_the_configured_ones() {
     let cursor = first["next_cursor"].as_str().unwrap();
     let last = server.get(&format!("/api/v1/agents?limit=1&cursor={cursor}")).await.json(200);
     assert_eq!(ids(&last), ["a"]);
+}
+
+#[tokio::test]
+async fn how_a_model_thinks_is_the_agents_and_the_turns_to_say() {
+    let server = Server::start().await;
+    let agent = json!({
+        "agent_id": "ann", "name": "Ann", "model": "demo/x", "effort": "low", "thinking": "on", "temperature": 0.25,
+    });
+    let made = server.json("POST", "/api/v1/agents", agent).await.json(201);
+    assert_eq!((&made["effort"], &made["thinking"], &made["temperature"]), (&json!("low"), &json!("on"), &json!(0.25)));
+    let (session, ..) = server.turn(json!({ "message": "one", "agent_id": "ann" })).await;
+    server.turn(json!({ "message": "two", "session_id": session, "effort": "max" })).await;
+    server.turn(json!({ "message": "three", "session_id": session, "thinking": "off" })).await;
+    let change = json!({ "effort": null, "temperature": null });
+    let changed = server.json("PATCH", "/api/v1/agents/ann", change).await.json(200);
+    assert!(changed.get("effort").is_none() && changed.get("temperature").is_none(), "{changed}");
+    server.turn(json!({ "message": "four", "session_id": session })).await;
+    let asked = server.asked.lock().unwrap().clone();
+    // Titles are asked for without options.
+    let turns = asked.iter().filter(|options| options.thinking.is_some());
+    let turns: Vec<_> = turns.map(|options| (options.effort, options.thinking, options.temperature)).collect();
+    assert_eq!(
+        turns,
+        [
+            (Some(Effort::Low), Some(Thinking::On), Some(250)),
+            (Some(Effort::Max), Some(Thinking::On), Some(250)),
+            (Some(Effort::Low), Some(Thinking::Off), Some(250)),
+            (None, Some(Thinking::On), None),
+        ]
+    );
+    for (field, value) in [("effort", "none"), ("thinking", "yes")] {
+        let refused = server.spawn(json!({ "message": "five", "session_id": session, (field): value })).await;
+        assert_eq!(refused.code(422), "VALIDATION_FAILED");
+    }
 }

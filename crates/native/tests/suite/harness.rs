@@ -1,16 +1,20 @@
 //! A server in memory with the demo model, and somebody who calls it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use axum::{Router, body::Body};
 use bytes::Bytes;
-use everturn_core::TenantId;
+use everturn_core::{ModelOptions, TenantId};
 use everturn_engine::{Agent, Agents, Capabilities, Cursor, Engine, Metrics, Models, Parts, Settings};
 use everturn_http::{BodyLimits, Key, Keys, Scope, Views, views};
-use everturn_models::{DemoModel, Model, Pace};
+use everturn_models::{DemoModel, EventStream, Model, ModelError, ModelRequest, Pace};
 use everturn_native::{Native, projections, routes};
 use everturn_store::{SecretBox, SimStore};
 use everturn_tools::{ToolSet, builtin_tools};
+use futures_util::future::BoxFuture;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
@@ -25,6 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) engine: Engine,
+    pub(crate) asked: Asked,
     app: Router,
     key: Option<&'static str>,
 }
@@ -70,11 +75,34 @@ impl Answer {
     }
 }
 
-struct DemoModels;
+/// The options of the calls to models of stored agents, in order.
+pub(crate) type Asked = Arc<Mutex<Vec<ModelOptions>>>;
+
+struct DemoModels(Asked);
+
+/// The demo, which keeps what it was asked for.
+#[derive(Debug)]
+struct Recorded(DemoModel, Asked);
+
+impl Model for Recorded {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.0.context_window()
+    }
+
+    fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<EventStream, ModelError>> {
+        self.1.lock().unwrap().push(request.options.clone());
+        self.0.stream(request)
+    }
+}
 
 impl Models for DemoModels {
     fn find(&self, name: &str) -> Option<Arc<dyn Model>> {
-        name.starts_with("demo/").then(|| Arc::new(DemoModel::new(name, Pace::Unpaced)) as Arc<dyn Model>)
+        let demo = || Recorded(DemoModel::new(name, Pace::Unpaced), Arc::clone(&self.0));
+        name.starts_with("demo/").then(|| Arc::new(demo()) as Arc<dyn Model>)
     }
 
     fn providers(&self) -> Vec<String> {
@@ -102,7 +130,7 @@ fn agent(name: &str) -> Agent {
         max_steps: 10,
         turn_timeout: Duration::from_secs(60),
         context_window: None,
-        model_options: everturn_core::ModelOptions::default(),
+        model_options: ModelOptions::default(),
         body: None,
         titles: false,
     }
@@ -127,11 +155,12 @@ impl Server {
     }
 
     async fn with_keys(keys: Keys) -> Self {
+        let asked = Asked::default();
         let engine = Engine::start(Parts {
             store: Arc::new(SimStore::new()),
             secrets: SecretBox::from_text(&"7".repeat(64)).unwrap(),
             agents: Agents::new(vec![agent("demo"), agent("other")]),
-            models: Arc::new(DemoModels),
+            models: Arc::new(DemoModels(Arc::clone(&asked))),
             tools: Arc::new(ToolSet::new(builtin_tools()).unwrap()),
             settings: Settings { document_bytes: DOCUMENT_BYTES, session_queue: 2, ..Settings::default() },
             accounts: Arc::new(everturn_engine::Unbounded),
@@ -144,7 +173,7 @@ impl Server {
         let keys = Arc::new(keys);
         let streams = views(Views::new(engine.clone(), Arc::clone(&keys), PATIENCE, projections()));
         let app = routes(Native { engine: engine.clone(), keys, limits, document_bytes }).merge(streams).into();
-        Self { engine, app, key: None }
+        Self { engine, asked, app, key: None }
     }
 
     /// The same server, called with a key.

@@ -42,6 +42,10 @@ pub(super) fn chat() -> Value {
             "parallel_tool_calls": optional("boolean", "Of no effect: a model may make several calls at once"),
             "temperature": { "type": ["number", "null"], "minimum": 0, "maximum": 2 },
             "max_completion_tokens": bound(),
+            "reasoning_effort": {
+                "enum": ["none", "minimal", "low", "medium", "high", "xhigh", "max", null],
+                "description": "How hard the model thinks in this turn; the agent's own if nothing is said",
+            },
             "max_tokens": bound(),
             "n": { "enum": [1, null] },
             "logprobs": { "enum": [false, null] },

@@ -1,6 +1,6 @@
 //! Answers in one piece, and what the model is given.
 
-use everturn_core::{Block, Content, Message};
+use everturn_core::{Block, Content, Effort, Message, Thinking};
 use everturn_models::ModelFinish;
 use serde_json::json;
 
@@ -120,4 +120,16 @@ async fn what_the_model_declines() {
     let completion = server.chat(json!({ "messages": [user("hi")] })).await.json(200);
     assert_eq!(completion["choices"][0]["finish_reason"], "content_filter");
     assert_eq!(message(&completion)["content"], "");
+}
+
+#[tokio::test]
+async fn a_request_says_how_hard_the_model_thinks() {
+    let server = Server::start([Reply::says(&["one"]), Reply::says(&["two"]), Reply::says(&["three"])]).await;
+    for effort in [json!("xhigh"), json!("none"), json!(null)] {
+        let request = json!({ "model": "first", "messages": [user("hi")], "reasoning_effort": effort });
+        server.chat(request).await.json(200);
+    }
+    let requests = server.script.asked();
+    let options: Vec<_> = requests.iter().map(|request| (request.options.effort, request.options.thinking)).collect();
+    assert_eq!(options, [(Some(Effort::Xhigh), None), (None, Some(Thinking::Off)), (None, None)]);
 }

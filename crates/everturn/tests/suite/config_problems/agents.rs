@@ -1,9 +1,138 @@
 //! Providers and agents.
 
 use everturn::config::{Environment, Overrides};
-use expect_test::expect;
+use expect_test::{Expect, expect};
 
 use super::{super::config_values::read, check, check_agent};
+
+#[test]
+fn wires_headers_and_bodies() {
+    let check = |lines: &str, expected: Expect| {
+        check(&format!("[providers.p]\n{lines}\n[[agents]]\nname = 'a'\nmodel = 'p/m'"), expected);
+    };
+    check(
+        "kind = 'anthropic'\napi_key = 'x'\nwire = 'chat'",
+        expect![[r#"
+        error: `wire` is for providers of kind `openai`
+          --> everturn.toml:4:8
+
+        hint: leave it out: providers of other kinds speak one wire only"#]],
+    );
+    check(
+        "kind = 'openai'\napi_key = 'x'\nwire = 'response'",
+        expect![[r#"
+        error: there is no wire `response`
+          --> everturn.toml:4:8
+
+        hint: did you mean `responses`?"#]],
+    );
+    check(
+        "kind = 'openai'\napi_key = 'x'\nrules_of = 'https://api.deepseek.com'",
+        expect![[r#"
+            error: `https://api.deepseek.com` is not the name of a host
+              --> everturn.toml:4:12
+
+            hint: write it like "api.deepseek.com""#]],
+    );
+    check(
+        "kind = 'openai'\nbase_url = 'https://host/v1#top'",
+        expect![[r#"
+        error: `base_url` is not an HTTP address
+          --> everturn.toml:3:12
+
+        hint: write it like "https://host/v1", without a user, a password or a fragment"#]],
+    );
+    check(
+        "kind = 'openai'\nheaders = { 'a b' = 'hunter2', Host = 'hunter2', X-Key = \"hunter2\\n\", X-Other = 'env:NOT_SET' }",
+        expect![[r#"
+            error: `a b` cannot be the name of a header
+              --> everturn.toml:3:13
+
+            error: `Host` is a header that every call sets itself
+              --> everturn.toml:3:32
+
+            error: `X-Key` has a value that no header can carry
+              --> everturn.toml:3:50
+
+            error: the variable `NOT_SET` is not set
+              --> everturn.toml:3:81
+
+            hint: set it before the start: export NOT_SET=…"#]],
+    );
+    check(
+        "kind = 'openai'\napi_key = 'x'\nbody = { since = 2026-01-01, deep = [{ worst = nan }] }",
+        expect![[r#"
+        error: `body.deep[0].worst` is not a finite number
+          --> everturn.toml:4:8
+
+        hint: JSON has no such value: write it as a string
+
+        error: `body.since` is a date or a time
+          --> everturn.toml:4:8
+
+        hint: JSON has no such value: write it as a string"#]],
+    );
+    check(
+        "kind = 'openai'\napi_key = 'x'\nbody = 'seed'",
+        expect![[r#"
+        error: expected a table, found a string
+          --> everturn.toml:4:8"#]],
+    );
+    check(
+        "kind = 'demo'\nheaders = { A = 'b' }\nbody = { seed = 1 }\nwire = 'chat'",
+        expect![[r#"
+        error: the demo takes no `headers`: it is in this process
+          --> everturn.toml:3:13
+
+        error: the demo takes no `body`: it is in this process
+          --> everturn.toml:4:8
+
+        error: `wire` is for providers of kind `openai`
+          --> everturn.toml:5:8
+
+        hint: leave it out: providers of other kinds speak one wire only"#]],
+    );
+}
+
+#[test]
+fn how_agents_think() {
+    check_agent(
+        "effort = 'hihg'\nthinking = 'always'",
+        expect![[r#"
+        error: there is no effort `hihg`
+          --> everturn.toml:6:10
+
+        hint: did you mean `high`?
+
+        error: there is no mode of thinking `always`
+          --> everturn.toml:7:12
+
+        hint: the choices are `off`, `on`, `summary`"#]],
+    );
+    check_agent(
+        "temperature = 2.5\ntop_p = -1",
+        expect![[r#"
+        error: `temperature` must be between 0 and 2, not 2.5
+          --> everturn.toml:6:15
+
+        error: `top_p` must be between 0 and 1, not -1
+          --> everturn.toml:7:9"#]],
+    );
+    check_agent(
+        "temperature = 'hot'",
+        expect![[r#"
+        error: expected a number, found a string
+          --> everturn.toml:6:15"#]],
+    );
+    check_agent(
+        "body = { at = 12:00:00 }",
+        expect![[r#"
+        error: `body.at` is a date or a time
+          --> everturn.toml:6:8
+
+        hint: JSON has no such value: write it as a string"#]],
+    );
+}
 
 #[test]
 fn providers() {
@@ -30,7 +159,7 @@ fn providers() {
         error: `base_url` is not an HTTP address
           --> everturn.toml:3:12
 
-        hint: write it like "https://host/v1", without a user, a password or a query"#]],
+        hint: write it like "https://host/v1", without a user, a password or a fragment"#]],
     );
     check(
         &format!("[providers.p]\nkind = 'openai'\nbase_url = 'https://me:secret@host/v1'{agent}"),
@@ -38,7 +167,7 @@ fn providers() {
         error: `base_url` is not an HTTP address
           --> everturn.toml:3:12
 
-        hint: write it like "https://host/v1", without a user, a password or a query"#]],
+        hint: write it like "https://host/v1", without a user, a password or a fragment"#]],
     );
     check(
         &format!("[providers.p]\nkind = 'gemini'\napi_key = 'env:MY_KEY'{agent}"),

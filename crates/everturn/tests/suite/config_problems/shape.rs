@@ -69,12 +69,12 @@ fn unknown_keys() {
         hint: did you mean `tools`?"#]],
     );
     check_agent(
-        "temperature = 0.5",
+        "warmth = 0.5",
         expect![[r#"
-            error: unknown key `temperature`
+            error: unknown key `warmth`
               --> everturn.toml:6:1
 
-            hint: the keys here are `name`, `version`, `title`, `description`, `instructions`, `model`, `fallback`, `tools`, `trusted`, `internal_tools`, `max_steps`, `turn_timeout`, `options`, `capabilities`, `max_output_tokens`, `context_window`, `titles`"#]],
+            hint: the keys here are `name`, `version`, `title`, `description`, `instructions`, `model`, `fallback`, `tools`, `trusted`, `internal_tools`, `max_steps`, `turn_timeout`, `options`, `capabilities`, `max_output_tokens`, `effort`, `thinking`, `temperature`, `top_p`, `body`, `context_window`, `titles`"#]],
     );
     check(
         "[limits]\nbody_byte = 5",

@@ -23,7 +23,7 @@ pub(crate) use transcript::{Talk, check};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where the harness does its own input and output.
-fn runtime() -> &'static tokio::runtime::Runtime {
+pub(crate) fn runtime() -> &'static tokio::runtime::Runtime {
     static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap())
 }

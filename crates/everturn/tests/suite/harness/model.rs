@@ -149,7 +149,7 @@ impl Reply {
         self
     }
 
-    fn into_response(self) -> Response {
+    pub(crate) fn into_response(self) -> Response {
         let mut response = Response::builder().status(self.status);
         for (name, value) in self.headers {
             response = response.header(name, value);

@@ -24,6 +24,9 @@ fn ann() -> Value {
         "tools": ["calculator", "clock"],
         "trusted": ["calculator"],
         "max_steps": 3,
+        "effort": "high",
+        "thinking": "summary",
+        "temperature": 0.5,
     })
 }
 
@@ -63,19 +66,22 @@ fn they_are_made_changed_and_taken_out_of_use() {
           "updated_at": "<time>"
         }
 
-        > POST /api/v1/agents {"agent_id":"ann","description":"Does sums","fallback":["demo/load"],"instructions":"Be exact.","max_steps":3,"model":"script/model","name":"Ann","tools":["calculator","clock"],"trusted":["calculator"]}
+        > POST /api/v1/agents {"agent_id":"ann","description":"Does sums","effort":"high","fallback":["demo/load"],"instructions":"Be exact.","max_steps":3,"model":"script/model","name":"Ann","temperature":0.5,"thinking":"summary","tools":["calculator","clock"],"trusted":["calculator"]}
         201
         content-type: application/json
         {
           "agent_id": "ann",
           "created_at": "<time>",
           "description": "Does sums",
+          "effort": "high",
           "fallback": ["demo/load"],
           "instructions": "Be exact.",
           "max_steps": 3,
           "model": "script/model",
           "name": "Ann",
           "source": "stored",
+          "temperature": 0.5,
+          "thinking": "summary",
           "tools": ["calculator","clock"],
           "trusted": ["calculator"],
           "updated_at": "<time>"
@@ -88,12 +94,15 @@ fn they_are_made_changed_and_taken_out_of_use() {
           "agent_id": "ann",
           "created_at": "<time>",
           "description": null,
+          "effort": "high",
           "fallback": ["demo/load"],
           "instructions": "Be exact.",
           "max_steps": 5,
           "model": "script/model",
           "name": "Anna",
           "source": "stored",
+          "temperature": 0.5,
+          "thinking": "summary",
           "tools": ["calculator"],
           "trusted": ["calculator"],
           "updated_at": "<time>"
@@ -192,6 +201,10 @@ fn what_cannot_be() {
         ("tools", json!(["hammer"])),
         ("tools", json!(["clock", "calculator", "clock"])),
         ("trusted", json!(["wait"])),
+        ("effort", json!("none")),
+        ("thinking", json!("auto")),
+        ("temperature", json!(2.5)),
+        ("temperature", json!("hot")),
         ("max_steps", json!(0)),
         ("max_steps", json!(1001)),
         ("max_steps", json!(-1)),
@@ -223,9 +236,13 @@ fn what_cannot_be() {
         tools: there is no tool "hammer"; there are: calculator, clock, create_artifact, request_form, update_artifact, wait
         tools: "clock" is named twice
         trusted: "wait" is not one of the agent's tools
+        effort: it cannot be "none"; use one of "minimal", "low", "medium", "high", "xhigh", "max"
+        thinking: it cannot be "auto"; use one of "off", "on", "summary"
+        temperature: it must be between 0 and 2, not 2.5
+        the body is not valid at temperature: invalid type: string "hot", expected f64 at line 1 column 181
         max_steps: it must be between 1 and 1000
         max_steps: it must be between 1 and 1000
-        the body is not valid at max_steps: invalid value: integer `-1`, expected u32 at line 1 column 110
+        the body is not valid at max_steps: invalid value: integer `-1`, expected u32 at line 1 column 126
     "#]].assert_eq(&shown);
     refused(&client.send("GET", "/api/v1/agents/new", ""), 404, "AGENT_NOT_FOUND");
     let kept = client.send("GET", "/api/v1/agents/ann", "").json();

@@ -1,0 +1,107 @@
+//! Hosted providers that variables of the environment are enough for.
+
+use everturn_models::OpenAiWire;
+use secrecy::SecretString;
+
+use super::{
+    Environment,
+    settings::{Provider, ProviderKind},
+};
+
+/// A provider that the environment has a key for.
+pub(super) struct HostedProvider {
+    /// Our name for it.
+    pub(super) name: &'static str,
+    pub(super) provider: Provider,
+    /// One of its models.
+    pub(super) model: String,
+}
+
+/// A provider that a key is enough for.
+struct Hosted {
+    /// The variables that may hold the key; the first that is set counts.
+    keys: &'static [&'static str],
+    name: &'static str,
+    kind: ProviderKind,
+    /// Where it is, if not at the usual place of its kind.
+    base_url: Option<&'static str>,
+    /// A model that every account may use.
+    model: &'static str,
+}
+
+const HOSTED: [Hosted; 8] = [
+    hosted(&["OPENAI_API_KEY"], "openai", ProviderKind::OpenAi, "gpt-6-sol"),
+    hosted(&["ANTHROPIC_API_KEY"], "anthropic", ProviderKind::Anthropic, "claude-sonnet-5-5"),
+    // In the order of Google's SDK.
+    hosted(&["GOOGLE_API_KEY", "GEMINI_API_KEY"], "gemini", ProviderKind::Gemini, "gemini-3.8-flash"),
+    compatible(&["OPENROUTER_API_KEY"], "openrouter", "https://openrouter.ai/api/v1", "openrouter/auto"),
+    compatible(&["DEEPSEEK_API_KEY"], "deepseek", "https://api.deepseek.com/v1", "deepseek-flash"),
+    compatible(&["MISTRAL_API_KEY"], "mistral", "https://api.mistral.ai/v1", "mistral-medium-latest"),
+    compatible(&["XAI_API_KEY"], "xai", "https://api.x.ai/v1", "grok-4.5"),
+    compatible(&["GROQ_API_KEY"], "groq", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
+];
+
+const fn hosted(keys: &'static [&'static str], name: &'static str, kind: ProviderKind, model: &'static str) -> Hosted {
+    Hosted { keys, name, kind, base_url: None, model }
+}
+
+/// A provider that is compatible with OpenAI.
+const fn compatible(
+    keys: &'static [&'static str],
+    name: &'static str,
+    base_url: &'static str,
+    model: &'static str,
+) -> Hosted {
+    Hosted { keys, name, kind: ProviderKind::OpenAi, base_url: Some(base_url), model }
+}
+
+/// The hosted providers that the environment has keys for.
+pub(super) fn find(environment: &Environment) -> Vec<HostedProvider> {
+    let hosted = HOSTED.iter().filter_map(|hosted| {
+        let key = hosted.keys.iter().find_map(|variable| environment.get(variable))?;
+        let base_url = match hosted.name {
+            "openai" => openai_address(environment),
+            "anthropic" => anthropic_address(environment),
+            _ => hosted.base_url.map(str::to_owned),
+        };
+        let provider = Provider { base_url, api_key: Some(SecretString::from(key)), ..Provider::new(hosted.kind) };
+        Some(HostedProvider { name: hosted.name, provider, model: hosted.model.to_owned() })
+    });
+    hosted.chain(azure(environment)).collect()
+}
+
+/// The address in a variable, unless it is the usual one, where models are known to be the vendor's own.
+fn address(environment: &Environment, variable: &str, usual: &str) -> Option<String> {
+    let address = environment.get(variable)?.trim().trim_end_matches('/');
+    (!address.is_empty() && address != usual).then(|| address.to_owned())
+}
+
+fn openai_address(environment: &Environment) -> Option<String> {
+    address(environment, "OPENAI_BASE_URL", "https://api.openai.com/v1")
+}
+
+/// Anthropic's SDK adds the version to the address itself.
+fn anthropic_address(environment: &Environment) -> Option<String> {
+    let address = address(environment, "ANTHROPIC_BASE_URL", "https://api.anthropic.com")?;
+    match address.as_str() {
+        "https://api.anthropic.com/v1" => None,
+        versioned if versioned.ends_with("/v1") => Some(address),
+        _ => Some(format!("{address}/v1")),
+    }
+}
+
+/// Azure's OpenAI: a deployment is called by the name that its owner gave it, so that nothing can be guessed.
+fn azure(environment: &Environment) -> Option<HostedProvider> {
+    let key = environment.get("AZURE_OPENAI_API_KEY")?;
+    let endpoint = environment.get("AZURE_OPENAI_ENDPOINT")?.trim().trim_end_matches('/');
+    let model = environment.get("AZURE_OPENAI_DEPLOYMENT")?.to_owned();
+    let base_url = if endpoint.contains("/openai") { endpoint.to_owned() } else { format!("{endpoint}/openai/v1") };
+    let provider = Provider {
+        base_url: Some(base_url),
+        headers: vec![("api-key".to_owned(), SecretString::from(key))],
+        // A deployment's name does not show its model.
+        wire: Some(OpenAiWire::Responses),
+        ..Provider::new(ProviderKind::OpenAi)
+    };
+    Some(HostedProvider { name: "azure", provider, model })
+}
