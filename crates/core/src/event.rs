@@ -270,6 +270,30 @@ impl Usage {
         }
     }
 
+    /// What remains of each kind without those of `other`; never less than zero.
+    #[must_use]
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(other.input),
+            output: self.output.saturating_sub(other.output),
+            cached_input: self.cached_input.saturating_sub(other.cached_input),
+            cache_write: self.cache_write.saturating_sub(other.cache_write),
+            reasoning: self.reasoning.saturating_sub(other.reasoning),
+        }
+    }
+
+    /// At most so many of each kind.
+    #[must_use]
+    pub fn at_most(self, most: u64) -> Self {
+        Self {
+            input: self.input.min(most),
+            output: self.output.min(most),
+            cached_input: self.cached_input.min(most),
+            cache_write: self.cache_write.min(most),
+            reasoning: self.reasoning.min(most),
+        }
+    }
+
     /// Tokens read and written together.
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)

@@ -22,6 +22,7 @@ mod load;
 mod mcp;
 pub(crate) mod moment;
 mod option;
+mod prices;
 mod problem;
 mod provider;
 mod proxy;

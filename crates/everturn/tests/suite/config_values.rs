@@ -11,7 +11,7 @@ use everturn::config::{
     Config, Durability, Environment, Found, Goose, Limits, Overrides, Problems, ProviderKind, Scope, Source,
     StoreLocation, parse,
 };
-use everturn_core::{EffectClass, Quota, Timestamp};
+use everturn_core::{EffectClass, Quota, Timestamp, Usage};
 use everturn_engine::NoticeKind;
 use everturn_http::{Quotas, TlsFiles};
 use everturn_mcp::{Endpoint, ServerConfig};
@@ -67,6 +67,12 @@ fn the_example_has_every_setting() {
     assert_eq!(provider.base_url.as_deref(), Some("http://127.0.0.1:8000/v1"));
     assert_eq!(provider.api_key.as_ref().unwrap().expose_secret(), "local-secret");
     assert_eq!(provider.context_window, Some(32768));
+
+    let usage =
+        Usage { input: 3_000_000, output: 1_000_000, cached_input: 1_000_000, cache_write: 1_000_000, reasoning: 7 };
+    let cost = |model: &str| config.prices.of(model).map(|price| price.cost(usage).to_string());
+    assert_eq!(cost("local/qwen3").as_deref(), Some("3.175"));
+    assert_eq!((cost("local/other").as_deref(), cost("other/qwen3")), (Some("0"), None));
 
     let [agent] = config.agents.as_slice() else { panic!("one agent") };
     assert_eq!(agent.name.as_str(), "assistant");

@@ -63,6 +63,18 @@ struct FunctionDelta {
 struct Tokens {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<PromptDetails>,
+    completion_tokens_details: Option<CompletionDetails>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct CompletionDetails {
+    reasoning_tokens: Option<u64>,
 }
 
 /// Reads one answer.
@@ -94,8 +106,15 @@ impl Decoder for Chunks {
         if chunk.object.as_deref() == Some("error") {
             return Err(Fault::Reported(Report::from_body(frame.as_bytes())));
         }
-        if let Some(Tokens { prompt_tokens: Some(input), completion_tokens }) = chunk.usage {
-            answer.usage(Usage::of(input, completion_tokens.unwrap_or(0)));
+        if let Some(tokens) = chunk.usage
+            && let Some(input) = tokens.prompt_tokens
+        {
+            let (prompt, completion) = (tokens.prompt_tokens_details, tokens.completion_tokens_details);
+            answer.usage(Usage {
+                cached_input: prompt.and_then(|prompt| prompt.cached_tokens).unwrap_or(0),
+                reasoning: completion.and_then(|completion| completion.reasoning_tokens).unwrap_or(0),
+                ..Usage::of(input, tokens.completion_tokens.unwrap_or(0))
+            });
         }
         // We ask for one choice.
         let Some(choice) = chunk.choices.into_iter().next() else { return Ok(()) };
