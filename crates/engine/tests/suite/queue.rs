@@ -336,7 +336,7 @@ async fn a_queued_message_that_is_sent_again_is_queued_once() {
     let world = world.restart().await;
     assert_eq!(world.submit(submit.clone()).await.unwrap().turn, first.turn);
     let other = SubmissionKey { fingerprint: "another".to_owned(), ..key };
-    let reused = world.submit(everturn_engine::Submit { key: Some(other), ..submit.clone() }).await.unwrap_err();
+    let reused = world.submit(Submit { key: Some(other), ..submit.clone() }).await.unwrap_err();
     assert!(matches!(reused, SubmitError::KeyReused { .. }), "{reused:?}");
     gate.open();
     world.idle().await;

@@ -128,7 +128,7 @@ async fn a_pause_is_over_once_the_provider_tells_what_it_has_read() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_whose_end_tells_nothing_has_used_what_was_told_before() {
-    let script = vec![told(777, 9), say("Yes"), finish(everturn_models::ModelFinish::Stop, None)];
+    let script = vec![told(777, 9), say("Yes"), finish(ModelFinish::Stop, None)];
     let world = World::start(Setup::new([script])).await;
     world.act(Act::User("hi")).await;
     check_counted(&world, (1, 777, 9)).await;

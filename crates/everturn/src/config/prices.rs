@@ -39,11 +39,14 @@ pub(super) fn check(report: &mut Report<'_>, providers: Option<&[&str]>, tables:
 fn check_name(report: &mut Report<'_>, providers: Option<&[&str]>, name: &Text) {
     let known = || providers.unwrap_or_default().iter().copied();
     let Some((provider, model)) = name.get_ref().split_once('/').filter(|(_, model)| !model.is_empty()) else {
-        let example = known().next().unwrap_or("provider");
         let message = format!("the price of `{}` does not say which provider's model it is", name.get_ref());
-        let model = name.get_ref().trim_end_matches('/');
-        let hint =
-            format!("write it as [prices.\"{example}/{model}\"], or [prices.\"{example}/*\"] for all its models");
+        let hint = match name.get_ref().strip_suffix('/') {
+            Some(provider) => format!("write [prices.\"{provider}/*\"] for all its models"),
+            None => {
+                let provider = known().next().unwrap_or("provider");
+                format!("write it as [prices.\"{provider}/{}\"]", name.get_ref())
+            }
+        };
         report.add(Some(name.span()), message, hint);
         return;
     };
@@ -65,7 +68,7 @@ fn rate(report: &mut Report<'_>, name: &str, dollars: &Dollars) -> Rate {
         } else {
             format!("`{name}` must be between 0 and {most}, not {number}")
         };
-        report.add(Some(dollars.span()), message, "write it in dollars per million tokens".to_owned());
+        report.add(Some(dollars.span()), message, "prices are in dollars per million tokens".to_owned());
         Rate::default()
     })
 }

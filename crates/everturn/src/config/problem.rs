@@ -125,6 +125,7 @@ fn in_toml(kind: &str) -> &str {
         "string" => "a string",
         "i64" | "integer" => "an integer",
         "floating point" => "a float",
+        "f64" => "a number",
         "boolean" => "a boolean",
         "a sequence" | "sequence" => "an array",
         "a map" | "map" => "a table",
