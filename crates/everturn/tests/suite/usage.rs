@@ -169,8 +169,8 @@ output = 0
     let mut chat = chat;
     (chat["stream"], chat["stream_options"]) = (json!(true), json!({ "include_usage": true }));
     let chunks = client.send("POST", "/v1/chat/completions", &chat.to_string()).body;
-    let chunks = chunks.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
-    assert_eq!(chunks.last().expect("the last chunk")["usage"], counted);
+    let mut chunks = chunks.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+    assert_eq!(chunks.next_back().expect("the last chunk")["usage"], counted);
 
     // Three turns by now.
     let metrics = server.client().send("GET", "/metrics", "").body;
