@@ -24,14 +24,13 @@ mod segment;
 mod standing;
 pub mod submission;
 mod time;
+mod usage;
 
 pub use agent::{OptionSpec, OptionValue, Overlay, SessionConfig, ToolRef, ToolSpec};
 pub use answer::Answer;
 pub use artifact::{ArtifactDelta, ArtifactRef, ArtifactStarted};
 pub use call::{CallRoute, EffectClass, ToolUse, Wait, WaitingCall, WaitingFor, Wake};
-pub use event::{
-    CancelReason, Compaction, Event, FailureCode, Finish, Outcome, StepFinished, TurnEnded, TurnStarted, Usage,
-};
+pub use event::{CancelReason, Compaction, Event, FailureCode, Finish, Outcome, StepFinished, TurnEnded, TurnStarted};
 pub use fold::{CallState, Phase, StepState, Timer, TurnState};
 pub use form::{FormKind, FormOpened};
 pub use id::{
@@ -47,3 +46,4 @@ pub use said::{MessagePlace, MessageRef, MessageRefError, Said};
 pub use segment::{ArtifactPiece, CorruptSegment, Kind, Place, RawEvent, Segment, SegmentBuilder};
 pub use standing::Standing;
 pub use time::{Day, Timestamp};
+pub use usage::Usage;
