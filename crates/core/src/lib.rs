@@ -17,20 +17,20 @@ mod json;
 mod message;
 mod model_options;
 mod plan;
+mod price;
 mod quota;
 mod said;
 mod segment;
 mod standing;
 pub mod submission;
 mod time;
+mod usage;
 
 pub use agent::{OptionSpec, OptionValue, Overlay, SessionConfig, ToolRef, ToolSpec};
 pub use answer::Answer;
 pub use artifact::{ArtifactDelta, ArtifactRef, ArtifactStarted};
 pub use call::{CallRoute, EffectClass, ToolUse, Wait, WaitingCall, WaitingFor, Wake};
-pub use event::{
-    CancelReason, Compaction, Event, FailureCode, Finish, Outcome, StepFinished, TurnEnded, TurnStarted, Usage,
-};
+pub use event::{CancelReason, Compaction, Event, FailureCode, Finish, Outcome, StepFinished, TurnEnded, TurnStarted};
 pub use fold::{CallState, Phase, StepState, Timer, TurnState};
 pub use form::{FormKind, FormOpened};
 pub use id::{
@@ -40,8 +40,10 @@ pub use json::Json;
 pub use message::{Block, Content, Message, Role};
 pub use model_options::{Effort, ModelOptions, OutputFormat, Thinking, ToolChoice};
 pub use plan::{Next, Resolution, next};
+pub use price::{Cost, Price, Prices, Rate};
 pub use quota::Quota;
 pub use said::{MessagePlace, MessageRef, MessageRefError, Said};
 pub use segment::{ArtifactPiece, CorruptSegment, Kind, Place, RawEvent, Segment, SegmentBuilder};
 pub use standing::Standing;
 pub use time::{Day, Timestamp};
+pub use usage::Usage;

@@ -43,8 +43,7 @@ impl Standing {
 
     /// What the turn has used since the application last answered.
     pub fn used_since_answer(&self) -> Usage {
-        let (used, before) = (self.used, self.used_before_answer);
-        Usage::of(used.input.saturating_sub(before.input), used.output.saturating_sub(before.output))
+        self.used.saturating_sub(self.used_before_answer)
     }
 
     /// Takes the next event into account. Deltas, which are most of all, cost nothing.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use everturn_core::{
-    Answer, CommandId, Event, Message, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId,
-    TurnStarted, TurnState, Usage,
+    Answer, CommandId, Event, Message, ModelOptions, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId,
+    Timestamp, TurnId, TurnStarted, TurnState, Usage,
     submission::{self, Submission},
 };
 use everturn_store::{BeginTurn, Command, ResumeTurn, SessionRecord, Start, Supersede, TurnRecord, TurnStatus, Write};
@@ -90,6 +90,7 @@ impl Engine {
             messages: input,
             begins_history: submit.begins_history,
             by: submit.account.key.clone(),
+            options: ModelOptions::default(),
             writes,
             key: command_key(submit.key.as_ref(), &session, &turn, 1),
             at,
@@ -135,6 +136,7 @@ impl Engine {
             messages: input.clone(),
             begins_history: submit.begins_history,
             by: submit.account.key.clone(),
+            options: submit.options.clone(),
             writes: Vec::new(),
             key: command_key(submit.key.as_ref(), &session, &turn, 0),
             at: Timestamp::now(),

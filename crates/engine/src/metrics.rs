@@ -1,6 +1,8 @@
 //! What the engine counts.
 
-use everturn_core::Usage;
+use std::sync::{Arc, atomic::AtomicU64};
+
+use everturn_core::{Prices, Usage};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -28,9 +30,19 @@ pub(crate) struct ToolLabels {
 pub(crate) struct ModelLabels {
     /// `provider/model`.
     pub(crate) model: String,
-    /// `input` or `output`.
+    /// `input` or `output`, or a part of one of them: `cached_input`, `cache_write`, `reasoning`.
     pub(crate) direction: &'static str,
 }
+
+/// The model of a cost.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(crate) struct CostLabels {
+    /// `provider/model`.
+    pub(crate) model: String,
+}
+
+/// Dollars. Rounding errors are those of floating point numbers.
+type Dollars = Counter<f64, AtomicU64>;
 
 /// The engine's metrics. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -44,6 +56,8 @@ pub struct Metrics {
     pub(crate) steps: Counter,
     pub(crate) step_restarts: Counter,
     pub(crate) tokens: Family<ModelLabels, Counter>,
+    prices: Arc<Prices>,
+    cost: Family<CostLabels, Dollars>,
     pub(crate) tool_calls: Family<ToolLabels, Counter>,
     pub(crate) model_errors: Family<Label, Counter>,
     pub(crate) commit_seconds: Histogram,
@@ -67,6 +81,8 @@ impl Default for Metrics {
             steps: Counter::default(),
             step_restarts: Counter::default(),
             tokens: Family::default(),
+            prices: Arc::default(),
+            cost: Family::default(),
             tool_calls: Family::default(),
             model_errors: Family::default(),
             commit_seconds: Histogram::new(seconds),
@@ -79,10 +95,23 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// Metrics that also count what model calls cost.
+    pub fn with_prices(prices: Arc<Prices>) -> Self {
+        Self { prices, ..Self::default() }
+    }
+
     /// Counts what a call of this model has used.
     pub(crate) fn count_tokens(&self, model: &str, usage: Usage) {
-        for (direction, tokens) in [("input", usage.input), ("output", usage.output)] {
+        let Usage { input, output, cached_input, cache_write, reasoning } = usage;
+        let parts = [("cached_input", cached_input), ("cache_write", cache_write), ("reasoning", reasoning)];
+        // Most providers tell of few parts: a series that is always zero says nothing.
+        let parts = parts.into_iter().filter(|(_, tokens)| *tokens > 0);
+        for (direction, tokens) in [("input", input), ("output", output)].into_iter().chain(parts) {
             self.tokens.get_or_create(&ModelLabels { model: model.to_owned(), direction }).inc_by(tokens);
+        }
+        if let Some(price) = self.prices.of(model) {
+            let labels = CostLabels { model: model.to_owned() };
+            self.cost.get_or_create(&labels).inc_by(price.cost(usage).dollars());
         }
     }
 
@@ -96,7 +125,13 @@ impl Metrics {
         registry.register("everturn_turns_queued", "Submissions that wait for a free slot", self.turns_queued.clone());
         registry.register("everturn_steps", "Model calls begun", self.steps.clone());
         registry.register("everturn_step_restarts", "Model calls begun again", self.step_restarts.clone());
-        registry.register("everturn_tokens", "Tokens used, by model and direction", self.tokens.clone());
+        let parts = "Tokens used, by model and direction; cached_input and cache_write are part of input, reasoning is part \
+                     of output";
+        registry.register("everturn_tokens", parts, self.tokens.clone());
+        if !self.prices.is_empty() {
+            let cost = "Cost of model calls in dollars, by model, for models with a price";
+            registry.register("everturn_cost_dollars", cost, self.cost.clone());
+        }
         registry.register("everturn_tool_calls", "Tool calls resolved by the server", self.tool_calls.clone());
         registry.register("everturn_model_errors", "Failed model calls, by kind", self.model_errors.clone());
         registry.register("everturn_commit_seconds", "Time of one commit", self.commit_seconds.clone());

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{Event, ModelOptions, SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState};
+use everturn_core::{Event, SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState};
 use everturn_store::{Refusal, StoreError, TurnRecord, TurnStatus};
 use futures_util::future::BoxFuture;
 
@@ -128,7 +128,7 @@ impl Engine {
             request: None,
             used_before,
             by: by.clone(),
-            options: ModelOptions::default(),
+            options: next.options.clone(),
         };
         let taken = Taken {
             expected_version: record.version,

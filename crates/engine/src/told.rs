@@ -41,7 +41,7 @@ fn used(told: Option<Usage>, written: u64, read: impl FnOnce() -> u64, count: Co
     match told {
         None if written == 0 && count == CountInput::IfAnswered => Usage::default(),
         Some(told) if told.input > 0 => Usage { output: told.output.max(written), ..told },
-        Some(Usage { output, .. }) => Usage::of(read(), output.max(written)),
+        Some(told) => Usage { input: read(), output: told.output.max(written), ..told },
         None => Usage::of(read(), written),
     }
 }

@@ -76,7 +76,7 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
     })?;
     let address = listener.local_addr()?;
 
-    let metrics = Metrics::default();
+    let metrics = Metrics::with_prices(Arc::new(config.prices.clone()));
     let mut registry = Registry::default();
     metrics.register(&mut registry);
     let http_metrics = HttpMetrics::default();
@@ -148,7 +148,8 @@ fn app(
     let silence = config.limits.heartbeat;
     let aap = everturn_aap::routes(Aap { engine: engine.clone(), keys: Arc::clone(keys), limits, silence });
     let document_bytes = config.limits.document_bytes;
-    let native = Native { engine: engine.clone(), keys: Arc::clone(keys), limits, document_bytes };
+    let prices = Arc::new(config.prices.clone());
+    let native = Native { engine: engine.clone(), keys: Arc::clone(keys), limits, document_bytes, prices };
     let patience = OPENAI_PATIENCE;
     let openai = OpenAi { engine: engine.clone(), keys: Arc::clone(keys), limits, silence, patience };
     let (ping, snapshot) = (config.goose.ping, config.goose.snapshot);

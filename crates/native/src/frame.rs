@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     forms::kinds,
     links::artifact_url,
-    turn_out::{reasons, wakes},
+    turn_out::{is_zero, reasons, wakes},
 };
 
 /// What a turn's stream shows, event by event.
@@ -60,6 +60,12 @@ pub(crate) enum Frame<'a> {
         final_response: &'a str,
         total_input_tokens: u64,
         total_output_tokens: u64,
+        #[serde(skip_serializing_if = "is_zero")]
+        #[schema(required = false)]
+        total_cached_input_tokens: u64,
+        #[serde(skip_serializing_if = "is_zero")]
+        #[schema(required = false)]
+        total_reasoning_tokens: u64,
         artifacts: Vec<ArtifactOut<'a>>,
     },
     /// The turn has failed; the last event.
@@ -73,6 +79,12 @@ pub(crate) enum Frame<'a> {
         partial_response: &'a str,
         total_input_tokens: u64,
         total_output_tokens: u64,
+        #[serde(skip_serializing_if = "is_zero")]
+        #[schema(required = false)]
+        total_cached_input_tokens: u64,
+        #[serde(skip_serializing_if = "is_zero")]
+        #[schema(required = false)]
+        total_reasoning_tokens: u64,
     },
     /// The turn was cancelled; the last event.
     Cancelled {
@@ -82,6 +94,12 @@ pub(crate) enum Frame<'a> {
         partial_response: &'a str,
         total_input_tokens: u64,
         total_output_tokens: u64,
+        #[serde(skip_serializing_if = "is_zero")]
+        #[schema(required = false)]
+        total_cached_input_tokens: u64,
+        #[serde(skip_serializing_if = "is_zero")]
+        #[schema(required = false)]
+        total_reasoning_tokens: u64,
     },
 }
 

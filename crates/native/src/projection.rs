@@ -229,6 +229,7 @@ fn user_message(outcome: &Outcome) -> &'static str {
 fn turn_ended(view: &TurnView, frames: &mut Frames<'_>, ended: &TurnEnded) {
     let TurnEnded { outcome, usage, response, artifacts } = ended;
     let (total_input_tokens, total_output_tokens) = (usage.input, usage.output);
+    let (total_cached_input_tokens, total_reasoning_tokens) = (usage.cached_input, usage.reasoning);
     if let Some((code, message, retryable)) = failure(outcome) {
         return show(
             frames,
@@ -241,12 +242,21 @@ fn turn_ended(view: &TurnView, frames: &mut Frames<'_>, ended: &TurnEnded) {
                 partial_response: response,
                 total_input_tokens,
                 total_output_tokens,
+                total_cached_input_tokens,
+                total_reasoning_tokens,
             },
         );
     }
     if let Outcome::Cancelled { reason: why } = outcome {
         let (reason, partial_response) = (reason(*why), response.as_str());
-        let frame = Frame::Cancelled { reason, partial_response, total_input_tokens, total_output_tokens };
+        let frame = Frame::Cancelled {
+            reason,
+            partial_response,
+            total_input_tokens,
+            total_output_tokens,
+            total_cached_input_tokens,
+            total_reasoning_tokens,
+        };
         return show(frames, &frame);
     }
     show(
@@ -257,6 +267,8 @@ fn turn_ended(view: &TurnView, frames: &mut Frames<'_>, ended: &TurnEnded) {
             final_response: response,
             total_input_tokens,
             total_output_tokens,
+            total_cached_input_tokens,
+            total_reasoning_tokens,
             artifacts: artifacts.iter().map(ArtifactOut::from).collect(),
         },
     );

@@ -3,6 +3,7 @@
 use std::{ops::Deref, sync::Arc};
 
 use axum::extract::DefaultBodyLimit;
+use everturn_core::Prices;
 use everturn_engine::Engine;
 use everturn_http::{BodyLimits, Caller, Keys, Scope, document};
 use http::HeaderMap;
@@ -33,6 +34,8 @@ pub struct Native {
     pub limits: BodyLimits,
     /// Largest document, in bytes.
     pub document_bytes: usize,
+    /// What models cost.
+    pub prices: Arc<Prices>,
 }
 
 /// What the handlers work with.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     time::rfc3339,
-    turn_out::{WaitOut, said, status_word},
+    turn_out::{WaitOut, is_zero, said, status_word},
 };
 
 /// How much of a queued message is shown, in characters.
@@ -29,6 +29,14 @@ pub(crate) struct SessionOut<'a> {
     status: &'static str,
     total_input_tokens: u64,
     total_output_tokens: u64,
+    /// Of the input, what providers had in their caches. Left out if none.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(required = false)]
+    total_cached_input_tokens: u64,
+    /// Of the output, what models spent on reasoning. Left out if none.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(required = false)]
+    total_reasoning_tokens: u64,
     /// How many messages wait in it.
     queued: u64,
     #[schema(format = DateTime)]
@@ -46,7 +54,7 @@ impl SessionOut<'_> {
     pub(crate) fn example() -> Value {
         json!({
             "session_id": "sess_0198c0ffee", "title": "A trip to Rome", "agent_id": "demo", "status": "idle",
-            "total_input_tokens": 120, "total_output_tokens": 48, "queued": 0,
+            "total_input_tokens": 120, "total_output_tokens": 48, "total_cached_input_tokens": 64, "queued": 0,
             "created_at": "2026-07-25T17:20:00.120Z", "updated_at": "2026-07-25T17:20:03.440Z",
         })
     }
@@ -66,6 +74,8 @@ impl<'a> From<&'a SessionRecord> for SessionOut<'a> {
             status,
             total_input_tokens: session.usage.input,
             total_output_tokens: session.usage.output,
+            total_cached_input_tokens: session.usage.cached_input,
+            total_reasoning_tokens: session.usage.reasoning,
             queued: session.queued,
             created_at: rfc3339(session.created_at),
             updated_at: rfc3339(session.updated_at),

@@ -37,6 +37,14 @@ pub(crate) struct TurnOut<'a> {
     reason: Option<&'static str>,
     total_input_tokens: u64,
     total_output_tokens: u64,
+    /// Of the input, what providers had in their caches. Left out if none.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(required = false)]
+    total_cached_input_tokens: u64,
+    /// Of the output, what models spent on reasoning. Left out if none.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(required = false)]
+    total_reasoning_tokens: u64,
     #[schema(format = DateTime)]
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,6 +75,7 @@ impl TurnOut<'_> {
         json!({
             "message_id": "turn_0198c0ffee", "status": "completed", "input": "What time is it?", "document_ids": [],
             "response": "It is noon.", "total_input_tokens": 120, "total_output_tokens": 48,
+            "total_cached_input_tokens": 64, "total_reasoning_tokens": 32,
             "created_at": "2026-07-25T17:20:00.120Z", "ended_at": "2026-07-25T17:20:03.440Z",
             "messages": [
                 { "role": "user", "content": "What time is it?" },
@@ -125,6 +134,12 @@ pub(crate) fn status_word(status: &TurnStatus) -> &'static str {
     }
 }
 
+/// Whether a detail of the tokens is left out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+pub(crate) fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
+}
+
 /// What the user said, in a turn's messages.
 pub(crate) fn said(messages: &[Message]) -> String {
     question(messages).map(Content::text).unwrap_or_default()
@@ -178,6 +193,8 @@ impl<'a> From<&'a TurnRecord> for TurnOut<'a> {
             reason,
             total_input_tokens: turn.usage.input,
             total_output_tokens: turn.usage.output,
+            total_cached_input_tokens: turn.usage.cached_input,
+            total_reasoning_tokens: turn.usage.reasoning,
             created_at: rfc3339(turn.created_at),
             ended_at: turn.rested_at.filter(|_| turn.status.is_ended()).map(rfc3339),
             messages: turn.messages.iter().map(MessageOut::from).collect(),

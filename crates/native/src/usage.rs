@@ -8,9 +8,9 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use everturn_core::{Day, TenantId, Timestamp};
+use everturn_core::{Cost, Day, Json as RawJson, Prices, TenantId, Timestamp};
 use everturn_http::Scope;
-use everturn_store::{UsageCount, UsageSlot};
+use everturn_store::{UsageCount, UsageRow, UsageSlot};
 use http::HeaderMap;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,10 @@ struct UsagePage {
     /// The last day.
     #[schema(format = Date)]
     to: String,
+    /// What `cost` is counted in. Given if prices are configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<String>, example = "USD")]
+    currency: Option<&'static str>,
     /// In the order of day, agent, model and key.
     usage: Vec<UsageOut>,
     /// Given if there are more.
@@ -100,10 +104,52 @@ struct UsageOut {
     turns: u64,
     /// Model calls, those that were made again included.
     model_calls: u64,
-    /// Tokens read by models.
+    /// Tokens read by models, cached or not.
     input_tokens: u64,
-    /// Tokens written by models.
+    /// Of `input_tokens`, those that providers had in their caches.
+    cached_input_tokens: u64,
+    /// Of `input_tokens`, those that providers wrote to their caches, where they charge for that.
+    cache_write_tokens: u64,
+    /// Tokens written by models, reasoning included.
     output_tokens: u64,
+    /// Of `output_tokens`, those that models spent on reasoning.
+    reasoning_tokens: u64,
+    /// What it costs at the prices that are configured now, with up to six decimals. Left out unless the prices of all
+    /// models that were used are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<f64>, minimum = 0)]
+    cost: Option<RawJson>,
+}
+
+/// What was used together, and its cost as far as prices are known.
+#[derive(Default)]
+struct Sum {
+    count: UsageCount,
+    cost: Cost,
+    /// Whether a model had a price.
+    has_price: bool,
+    /// Whether tokens of a model without a price were used.
+    lacks_price: bool,
+}
+
+impl Sum {
+    fn add(&mut self, prices: &Prices, model: &str, count: UsageCount) {
+        let sum = &mut self.count;
+        sum.turns = sum.turns.saturating_add(count.turns);
+        sum.calls = sum.calls.saturating_add(count.calls);
+        sum.tokens += count.tokens;
+        match prices.of(model) {
+            Some(price) => {
+                self.cost += price.cost(count.tokens);
+                self.has_price = true;
+            }
+            None => self.lacks_price |= !count.tokens.is_zero(),
+        }
+    }
+
+    fn cost(&self) -> Option<RawJson> {
+        (self.has_price && !self.lacks_price).then(|| self.cost.to_json())
+    }
 }
 
 /// What is told apart.
@@ -174,15 +220,17 @@ impl Filter {
 ///
 /// Counted where it is used: also for turns that were stopped, failed, or were interrupted by a crash, and for sessions
 /// that were deleted since. Tokens are counted for the day on which they were used and the key that began the turn.
+/// Costs are not kept: they are worked out from the prices in the configuration.
 #[utoipa::path(
     get, path = "/usage", operation_id = "native_usage",
     params(UsageQuery),
     responses(
         (status = 200, description = "A page of sums", body = UsagePage, example = json!({
-            "from": "2026-10-18", "to": "2026-11-16",
+            "from": "2026-10-18", "to": "2026-11-16", "currency": "USD",
             "usage": [{
                 "day": "2026-11-16", "agent": "assistant", "model": "openai/gpt-5", "key_id": "key_web",
-                "turns": 12, "model_calls": 31, "input_tokens": 48210, "output_tokens": 9034,
+                "turns": 12, "model_calls": 31, "input_tokens": 48210, "cached_input_tokens": 30720,
+                "cache_write_tokens": 0, "output_tokens": 9034, "reasoning_tokens": 4096, "cost": 0.262928,
             }],
         })),
         answers::Always, answers::Listed,
@@ -211,8 +259,9 @@ pub(crate) async fn show(
         (Some(_), Some((group, _))) => Some(encode(group)),
         _ => None,
     };
-    let usage = shown.into_iter().map(|(group, count)| entry(group, count)).collect();
-    Ok(Json(UsagePage { from: date(from), to: date(to), usage, next_cursor }).into_response())
+    let usage = shown.into_iter().map(|(group, sum)| entry(group, &sum)).collect();
+    let currency = (!api.prices.is_empty()).then_some("USD");
+    Ok(Json(UsagePage { from: date(from), to: date(to), currency, usage, next_cursor }).into_response())
 }
 
 impl Api {
@@ -222,18 +271,16 @@ impl Api {
         days: (Day, Day),
         filter: &Filter,
         by: GroupBy,
-    ) -> Result<BTreeMap<Group, UsageCount>, ApiError> {
-        let mut groups: BTreeMap<Group, UsageCount> = BTreeMap::new();
+    ) -> Result<BTreeMap<Group, Sum>, ApiError> {
+        let mut groups: BTreeMap<Group, Sum> = BTreeMap::new();
         let mut after = None;
         loop {
             let rows = self.engine.usage(tenant, days, after.as_ref(), BATCH).await?;
             let full = rows.len() == BATCH;
             after = rows.last().map(|row| row.slot.clone());
-            for row in rows.into_iter().filter(|row| filter.fits(&row.slot)) {
-                let sum = groups.entry(by.group(row.slot)).or_default();
-                sum.turns = sum.turns.saturating_add(row.count.turns);
-                sum.calls = sum.calls.saturating_add(row.count.calls);
-                sum.tokens += row.count.tokens;
+            for UsageRow { slot, count } in rows.into_iter().filter(|row| filter.fits(&row.slot)) {
+                let model = slot.model.clone();
+                groups.entry(by.group(slot)).or_default().add(&self.prices, &model, count);
             }
             if groups.len() > MAX_GROUPS {
                 let message = format!("there are more than {MAX_GROUPS} entries in these days");
@@ -246,16 +293,21 @@ impl Api {
     }
 }
 
-fn entry(group: Group, count: UsageCount) -> UsageOut {
+fn entry(group: Group, sum: &Sum) -> UsageOut {
+    let UsageCount { turns, calls, tokens } = sum.count;
     UsageOut {
         day: group.day.map(|day| date(Day(day))),
         agent: group.agent,
         model: group.model,
         key_id: group.key.map(|key| Some(key).filter(|key| !key.is_empty())),
-        turns: count.turns,
-        model_calls: count.calls,
-        input_tokens: count.tokens.input,
-        output_tokens: count.tokens.output,
+        turns,
+        model_calls: calls,
+        input_tokens: tokens.input,
+        cached_input_tokens: tokens.cached_input,
+        cache_write_tokens: tokens.cache_write,
+        output_tokens: tokens.output,
+        reasoning_tokens: tokens.reasoning,
+        cost: sum.cost(),
     }
 }
 

@@ -11,11 +11,34 @@ pub(crate) struct UsageOut {
     prompt_tokens: u64,
     completion_tokens: u64,
     total_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_tokens_details: Option<PromptDetails>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completion_tokens_details: Option<CompletionDetails>,
+}
+
+/// What is known of the tokens read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct PromptDetails {
+    cached_tokens: u64,
+}
+
+/// What is known of the tokens written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct CompletionDetails {
+    reasoning_tokens: u64,
 }
 
 impl From<Usage> for UsageOut {
     fn from(usage: Usage) -> Self {
-        Self { prompt_tokens: usage.input, completion_tokens: usage.output, total_tokens: usage.total() }
+        let (cached, reasoning) = (usage.cached_input, usage.reasoning);
+        Self {
+            prompt_tokens: usage.input,
+            completion_tokens: usage.output,
+            total_tokens: usage.total(),
+            prompt_tokens_details: (cached > 0).then_some(PromptDetails { cached_tokens: cached }),
+            completion_tokens_details: (reasoning > 0).then_some(CompletionDetails { reasoning_tokens: reasoning }),
+        }
     }
 }
 

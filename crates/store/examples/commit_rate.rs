@@ -9,7 +9,8 @@ use std::{
 };
 
 use everturn_core::{
-    Event, Message, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
+    Event, Message, ModelOptions, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp,
+    TurnId, Usage,
 };
 use everturn_store::{
     Append, BeginTurn, Command, Durability, NodeId, Rest, SqliteStore, Start, Store, StoreError, TurnStatus,
@@ -45,6 +46,7 @@ fn begin_in(session: &SessionId, expected_version: Option<u64>, turn: &TurnId) -
         messages: vec![Message::user("Tell me something.")],
         begins_history: false,
         by: None,
+        options: ModelOptions::default(),
         writes: Vec::new(),
         key: None,
         at: Timestamp::now(),

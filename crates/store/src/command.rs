@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use everturn_core::{
-    CommandId, Compaction, Json, KeyId, Message, Segment, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
+    CommandId, Compaction, Json, KeyId, Message, ModelOptions, Segment, SessionConfig, SessionId, TenantId, Timestamp,
+    TurnId, Usage,
 };
 
 use crate::{NewSession, NodeId, Record, RecordKind, TruncateSession, TurnStatus, UsageRow};
@@ -90,6 +91,9 @@ pub struct BeginTurn {
     pub begins_history: bool,
     /// The key that it was submitted with.
     pub by: Option<KeyId>,
+    /// What it asks of the model beyond what the agent does, for whoever starts it. Empty unless it is queued: a turn
+    /// that runs has it in its log.
+    pub options: ModelOptions,
     /// What else changes, all of it in the same tenant.
     pub writes: Vec<Write>,
     /// The caller's name for the command, if it has one.

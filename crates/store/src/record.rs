@@ -1,7 +1,8 @@
 //! What a store gives back.
 
 use everturn_core::{
-    Compaction, Json, KeyId, Message, Outcome, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage, Wait,
+    Compaction, Json, KeyId, Message, ModelOptions, Outcome, SessionConfig, SessionId, TenantId, Timestamp, TurnId,
+    Usage, Wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +91,8 @@ pub struct TurnRecord {
     pub begins_history: bool,
     /// The key that it was submitted with.
     pub by: Option<KeyId>,
+    /// What it asks of the model, if it was queued; see [`crate::BeginTurn::options`].
+    pub options: ModelOptions,
     /// Its part of history as of its last rest; of a turn that has not rested yet, its input alone.
     pub messages: Vec<Message>,
     /// Tokens used, as of its last rest.

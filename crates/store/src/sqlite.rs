@@ -24,6 +24,7 @@ mod rows;
 mod schema;
 #[cfg(all(test, feature = "test-support"))]
 mod tenancy_tests;
+mod tokens;
 mod trim;
 mod usage;
 mod writer;

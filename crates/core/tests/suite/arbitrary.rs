@@ -45,7 +45,13 @@ pub(super) fn message() -> impl Strategy<Value = Message> {
 }
 
 fn usage() -> impl Strategy<Value = Usage> {
-    (0..9999_u64, 0..9999_u64).prop_map(|(input, output)| Usage::of(input, output))
+    proptest::array::uniform5(0..9999_u64).prop_map(|[input, output, cached_input, cache_write, reasoning]| Usage {
+        input,
+        output,
+        cached_input,
+        cache_write,
+        reasoning,
+    })
 }
 
 fn route() -> impl Strategy<Value = CallRoute> {

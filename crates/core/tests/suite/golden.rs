@@ -66,9 +66,9 @@ fn steps() {
                 input,
                 begins_history: true,
                 request: Some("r1".into()),
-                used_before: Usage::of(7, 8),
+                used_before: Usage { input: 7, output: 8, cached_input: 4, cache_write: 2, reasoning: 5 },
                 by: Some("key_1".parse().unwrap()),
-                options: ModelOptions::default(),
+                options: ModelOptions { effort: Some(Effort::High), ..ModelOptions::default() },
             }),
             Event::StepStarted { step: 1, model: "p/m".into() },
             Event::ToolCalled { call: used, route: CallRoute::Refused { reason: "no".into() } },
@@ -93,7 +93,7 @@ fn steps() {
         &[
             (
                 1,
-                r#"{"agent":"demo","opens_session":true,"input":[{"user":{"content":{"text":"hi"}}},{"system":{"content":"be brief"}}],"begins_history":true,"request":"r1","used_before":{"input":7,"output":8},"by":"key_1"}"#,
+                r#"{"agent":"demo","opens_session":true,"input":[{"user":{"content":{"text":"hi"}}},{"system":{"content":"be brief"}}],"begins_history":true,"request":"r1","used_before":{"input":7,"output":8,"cached_input":4,"cache_write":2,"reasoning":5},"by":"key_1","options":{"effort":"high"}}"#,
             ),
             (2, r#"{"step":1,"model":"p/m"}"#),
             (5, r#"{"call":{"id":"c1","name":"look","input":{"a": 1}},"route":{"refused":{"reason":"no"}}}"#),

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use everturn_core::{
-    Event, Message,
+    Effort, Event, Message, ModelOptions,
     submission::{OnBusy, Refused},
 };
-use everturn_engine::{SubmissionKey, SubmitError};
+use everturn_engine::{SubmissionKey, Submit, SubmitError};
 use everturn_models::ModelRequest;
 use expect_test::expect;
 
@@ -336,7 +336,7 @@ async fn a_queued_message_that_is_sent_again_is_queued_once() {
     let world = world.restart().await;
     assert_eq!(world.submit(submit.clone()).await.unwrap().turn, first.turn);
     let other = SubmissionKey { fingerprint: "another".to_owned(), ..key };
-    let reused = world.submit(everturn_engine::Submit { key: Some(other), ..submit.clone() }).await.unwrap_err();
+    let reused = world.submit(Submit { key: Some(other), ..submit.clone() }).await.unwrap_err();
     assert!(matches!(reused, SubmitError::KeyReused { .. }), "{reused:?}");
     gate.open();
     world.idle().await;
@@ -398,4 +398,33 @@ async fn deleting_a_session_deletes_its_queue() {
     assert_eq!(world.engine.session(&world.tenant, &world.session()).await, Ok(None));
     assert!(matches!(world.send("three", OnBusy::Enqueue).await, Err(SubmitError::NotFound)));
     assert_eq!(model.requests().len(), 1, "what was deleted ran");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queued_turn_asks_the_model_for_what_it_was_submitted_with() {
+    let gate = Gate::closed();
+    let (held, mut calls) = (gate.clone(), 0);
+    let model = ScriptedModel::thinking("test/one", move |_| {
+        calls += 1;
+        if calls == 1 { vec![Beat::Gate(held.clone()), say("1"), stop()] } else { vec![say("more"), stop()] }
+    });
+    let world = World::start(Setup::with_models([model.clone()])).await;
+    world.begin("one").await;
+    gate.waiting(1).await;
+    let options = ModelOptions { effort: Some(Effort::High), temperature: Some(300), ..ModelOptions::default() };
+    let enqueue = |text: &str, options: &ModelOptions| {
+        let options = options.clone();
+        world.submit(Submit { on_busy: OnBusy::Enqueue, options, ..world.message(text) })
+    };
+    enqueue("two", &options).await.unwrap();
+    let last = enqueue("three", &ModelOptions::default()).await.unwrap();
+    // The options outlive the process that took them.
+    let world = world.restart().await;
+    gate.open();
+    world.end_of(&last.turn).await;
+    world.idle().await;
+    let asked = model.requests().into_iter().map(|request| (last_words(&request), request.options));
+    let plain = ModelOptions::default();
+    let expected = [("one", &plain), ("one", &plain), ("two", &options), ("three", &plain)];
+    assert_eq!(asked.collect::<Vec<_>>(), expected.map(|(text, options)| (text.to_owned(), options.clone())));
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use everturn_core::{Day, Event, Timestamp, Usage};
-use everturn_models::ModelErrorKind;
+use everturn_models::{ModelErrorKind, ModelEvent, ModelFinish};
 use everturn_store::UsageCount;
 use expect_test::expect;
 
@@ -128,7 +128,7 @@ async fn a_pause_is_over_once_the_provider_tells_what_it_has_read() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_whose_end_tells_nothing_has_used_what_was_told_before() {
-    let script = vec![told(777, 9), say("Yes"), finish(everturn_models::ModelFinish::Stop, None)];
+    let script = vec![told(777, 9), say("Yes"), finish(ModelFinish::Stop, None)];
     let world = World::start(Setup::new([script])).await;
     world.act(Act::User("hi")).await;
     check_counted(&world, (1, 777, 9)).await;
@@ -216,4 +216,40 @@ async fn a_summary_that_is_not_brought_to_its_end_counts_as_well() {
     world.idle().await;
     let answers = turns as u64 - 1;
     assert_eq!(counted(&world).await, (answers + 1, answers * 100 + 777, answers * 10 + 20));
+}
+
+/// The tokens that the log, the session and the sums of usage agree upon.
+async fn tokens(world: &World) -> Usage {
+    let rows = world.engine.usage(&world.tenant, (Day(i32::MIN), Day(i32::MAX)), None, 100).await.unwrap();
+    let mut sum = Usage::default();
+    rows.iter().for_each(|row| sum += row.count.tokens);
+    let session = world.engine.session(&world.tenant, &world.session()).await.unwrap().unwrap();
+    assert_eq!((world.state().await.usage, session.usage), (sum, sum));
+    sum
+}
+
+#[tokio::test(start_paused = true)]
+async fn details_that_were_told_are_kept() {
+    let whole = Usage { input: 777, output: 40, cached_input: 700, cache_write: 50, reasoning: 30 };
+    let used = |usage| Beat::Event(ModelEvent::Used(usage));
+    // Of a call that is complete.
+    let complete = finish(ModelFinish::Stop, Some(whole));
+    let world = World::start(Setup::new([vec![say("Well"), complete]])).await;
+    world.act(Act::User("hi")).await;
+    assert_eq!(tokens(&world).await, whole);
+    // Of one that was stopped; also where the provider did not tell what it had read.
+    let unread = Usage { output: 40, reasoning: 30, ..Usage::default() };
+    for (told, expected) in [(whole, whole), (unread, Usage { input: 127, ..unread })] {
+        let world = begun(Setup::new([vec![used(told), say("Well, so"), Beat::Silence]]), ", so").await;
+        world.stop().await.unwrap();
+        world.idle().await;
+        assert_eq!(tokens(&world).await, expected);
+    }
+    // Of one that a crash ended, and the call that took its place.
+    let world =
+        begun(Setup::new([vec![used(whole), say("Well"), Beat::Silence], vec![say("Yes"), stop()]]), "Well").await;
+    let session = world.session();
+    let world = world.restart_in(session).await;
+    world.idle().await;
+    assert_eq!(tokens(&world).await, Usage { input: whole.input + 100, output: whole.output + 10, ..whole });
 }

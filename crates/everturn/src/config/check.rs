@@ -17,7 +17,7 @@ use super::{
     duration as human_duration,
     file::{File, Text},
     goose::Goose,
-    keys, mcp,
+    keys, mcp, prices,
     problem::Report,
     provider, proxy, quota, retention,
     settings::{Config, Durability, Provider, Source, StoreLocation},
@@ -76,6 +76,8 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         let checked = provider::check(report, environment, &name, provider);
         providers.insert(name.into_inner(), checked);
     }
+    let names: Vec<&str> = providers.keys().map(String::as_str).collect();
+    let prices = prices::check(report, own_agents.then_some(names.as_slice()), file.prices);
     let servers: BTreeSet<String> = file.mcp.keys().map(|name| name.get_ref().clone()).collect();
     let mcp =
         file.mcp.into_iter().filter_map(|(name, server)| mcp::check(report, environment, &name, server)).collect();
@@ -112,6 +114,7 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         keys,
         quotas,
         providers,
+        prices,
         agents,
         mcp,
         limits,

@@ -30,6 +30,8 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) providers: BTreeMap<Text, Provider>,
     #[serde(default)]
+    pub(super) prices: BTreeMap<Text, super::prices::PriceTable>,
+    #[serde(default)]
     pub(super) agents: Vec<Agent>,
     #[serde(default)]
     pub(super) mcp: BTreeMap<Text, McpServer>,

@@ -25,6 +25,7 @@ mod mcp;
 mod model_options;
 pub(crate) mod moment;
 mod option;
+mod prices;
 mod problem;
 mod provider;
 mod proxy;

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{Json, KeyId, ModelOptions, OptionSpec, Quota, TenantId, Timestamp};
+use everturn_core::{Json, KeyId, ModelOptions, OptionSpec, Prices, Quota, TenantId, Timestamp};
 use everturn_engine::{Capabilities, Retention};
 use everturn_http::{Proxies, Quotas, TlsFiles};
 use everturn_mcp::ServerConfig;
@@ -37,6 +37,8 @@ pub struct Config {
     pub quotas: Quotas,
     /// Model providers, by name.
     pub providers: BTreeMap<String, Provider>,
+    /// What their models cost.
+    pub prices: Prices,
     /// Agents, in the order of the file. Names are unique; every model's provider exists.
     pub agents: Vec<Agent>,
     /// MCP servers, in the order of their names.

@@ -11,7 +11,7 @@ use everturn::config::{
     Config, Durability, Environment, Found, Goose, Limits, Overrides, Problems, ProviderKind, Scope, Source,
     StoreLocation, parse,
 };
-use everturn_core::{EffectClass, Effort, Quota, Thinking, Timestamp};
+use everturn_core::{EffectClass, Effort, Quota, Thinking, Timestamp, Usage};
 use everturn_engine::NoticeKind;
 use everturn_http::{Quotas, TlsFiles};
 use everturn_mcp::{Endpoint, ServerConfig};
@@ -74,6 +74,12 @@ fn the_example_has_every_setting() {
     let [(name, value)] = provider.headers.as_slice() else { panic!("one header") };
     assert_eq!((name.as_str(), value.expose_secret()), ("X-Team", "team-secret"));
     assert_eq!(provider.body.as_ref().unwrap().as_str(), r#"{"seed":7}"#);
+
+    let usage =
+        Usage { input: 3_000_000, output: 1_000_000, cached_input: 1_000_000, cache_write: 1_000_000, reasoning: 7 };
+    let cost = |model: &str| config.prices.of(model).map(|price| price.cost(usage).to_string());
+    assert_eq!(cost("local/qwen3").as_deref(), Some("3.175"));
+    assert_eq!((cost("local/other").as_deref(), cost("other/qwen3")), (Some("0"), None));
 
     let [agent] = config.agents.as_slice() else { panic!("one agent") };
     assert_eq!(agent.name.as_str(), "assistant");

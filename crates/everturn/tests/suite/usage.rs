@@ -110,3 +110,94 @@ fn usage_is_told_apart_as_asked_in_pages() {
     }
     assert_eq!(usage(&client, "?cursor=x").status, 400);
 }
+
+/// A text, and tokens of which some were cached and some were reasoning.
+fn detailed() -> Reply {
+    let usage = json!({
+        "prompt_tokens": 1000, "completion_tokens": 200,
+        "prompt_tokens_details": { "cached_tokens": 800 }, "completion_tokens_details": { "reasoning_tokens": 150 },
+    });
+    Reply::new().text("Hello").finish_with("stop", &usage)
+}
+
+#[test]
+fn details_and_costs_are_shown_wherever_tokens_are() {
+    let prices = "
+[prices.'script/model']
+input = 4.0
+cached_input = 0.4
+cache_write = 5
+output = 20.0
+[prices.'lines/*']
+input = 0
+output = 0
+";
+    let home = Home::new(&(config() + prices));
+    let server = home.start();
+    let client = server.client().with_key(&key("acme"));
+    script("usage-details", [detailed()]);
+    script("usage-details-openai", [detailed(), detailed()]);
+    let turn = spawn(&client, "play usage-details");
+    let shown = ended(&client, &turn);
+    let stream = client.send("GET", &format!("{}/stream", path_of(&turn)), "").body;
+    let session = client.send("GET", &format!("/api/v1/sessions/{}", turn["session_id"].as_str().unwrap()), "").json();
+    let frame = stream.lines().find_map(|line| line.strip_prefix("data: ").filter(|data| data.contains("complete")));
+    let complete: Value = serde_json::from_str(frame.expect("the last frame")).unwrap();
+    let totals = |view: &Value| {
+        ["input", "cached_input", "output", "reasoning"].map(|kind| view[format!("total_{kind}_tokens")].clone())
+    };
+    for view in [&shown, &session, &complete] {
+        assert_eq!(totals(view), [1000, 800, 200, 150].map(Value::from), "{view}");
+    }
+
+    // 200 at 4, 800 at 0.4 and 200 at 20 dollars per million.
+    let row = json!({
+        "model": "script/model", "turns": 1, "model_calls": 1, "input_tokens": 1000, "cached_input_tokens": 800,
+        "cache_write_tokens": 0, "output_tokens": 200, "reasoning_tokens": 150, "cost": 0.00512,
+    });
+    let told = usage(&client, "?group_by=model").json();
+    assert_eq!((&told["currency"], &told["usage"]), (&json!("USD"), &json!([row])));
+    assert!(usage(&client, "?group_by=model").body.contains("\"cost\":0.00512"), "digits, not an exponent");
+
+    let chat = json!({ "model": "scripted", "messages": [{ "role": "user", "content": "play usage-details-openai" }] });
+    let whole = client.send("POST", "/v1/chat/completions", &chat.to_string()).json();
+    let counted = json!({
+        "prompt_tokens": 1000, "completion_tokens": 200, "total_tokens": 1200,
+        "prompt_tokens_details": { "cached_tokens": 800 }, "completion_tokens_details": { "reasoning_tokens": 150 },
+    });
+    assert_eq!(whole["usage"], counted, "{whole}");
+    let mut chat = chat;
+    (chat["stream"], chat["stream_options"]) = (json!(true), json!({ "include_usage": true }));
+    let chunks = client.send("POST", "/v1/chat/completions", &chat.to_string()).body;
+    let mut chunks = chunks.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+    assert_eq!(chunks.next_back().expect("the last chunk")["usage"], counted);
+
+    // Three turns by now.
+    let metrics = server.client().send("GET", "/metrics", "").body;
+    for line in [
+        "everturn_tokens_total{model=\"script/model\",direction=\"input\"} 3000",
+        "everturn_tokens_total{model=\"script/model\",direction=\"cached_input\"} 2400",
+        "everturn_tokens_total{model=\"script/model\",direction=\"output\"} 600",
+        "everturn_tokens_total{model=\"script/model\",direction=\"reasoning\"} 450",
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
+    let cost =
+        metrics.lines().find_map(|line| line.strip_prefix("everturn_cost_dollars_total{model=\"script/model\"} "));
+    let cost: f64 = cost.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap();
+    assert!((cost - 0.01536).abs() < 1e-9, "{cost}");
+
+    // Together with a model whose price nobody knows there is no cost; a model that costs nothing does no harm.
+    let lines = json!({ "message": { "role": "assistant", "content": "Hello" }, "done": true, "done_reason": "stop",
+        "prompt_eval_count": 10, "eval_count": 5 });
+    script("usage-free", [Reply::lines(&[lines])]);
+    let free = json!({ "agent_id": "lines", "message": "play usage-free" });
+    ended(&client, &client.send("POST", "/api/v1/sessions/stream", &free.to_string()).json());
+    assert_eq!(usage(&client, "?group_by=day").json()["usage"][0]["cost"], json!(0.01536));
+    assert_eq!(usage(&client, "?agent=lines").json()["usage"][0]["cost"], json!(0));
+    let demo = client.send("POST", "/api/v1/sessions/stream", r#"{"agent_id":"demo","message":"hello"}"#).json();
+    ended(&client, &demo);
+    for query in ["?group_by=day", "?agent=demo"] {
+        assert_eq!(usage(&client, query).json()["usage"][0].get("cost"), None, "{query}");
+    }
+}

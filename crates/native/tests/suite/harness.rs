@@ -172,7 +172,9 @@ impl Server {
         let document_bytes = DOCUMENT_BYTES;
         let keys = Arc::new(keys);
         let streams = views(Views::new(engine.clone(), Arc::clone(&keys), PATIENCE, projections()));
-        let app = routes(Native { engine: engine.clone(), keys, limits, document_bytes }).merge(streams).into();
+        let app = routes(Native { engine: engine.clone(), keys, limits, document_bytes, prices: Arc::default() })
+            .merge(streams)
+            .into();
         Self { engine, asked, app, key: None }
     }
 

@@ -28,11 +28,23 @@ fn tool_call() -> Value {
     })
 }
 
+/// A part of a count of tokens.
+fn details(part: &str, description: &str) -> Value {
+    json!({
+        "type": "object", "required": [part], "description": format!("{description}; left out if none"),
+        "properties": { part: { "type": "integer", "minimum": 1 } },
+    })
+}
+
 fn usage() -> Value {
     let count = json!({ "type": "integer", "minimum": 0 });
     json!({
         "type": "object", "required": ["prompt_tokens", "completion_tokens", "total_tokens"],
-        "properties": { "prompt_tokens": count, "completion_tokens": count, "total_tokens": count },
+        "properties": {
+            "prompt_tokens": count, "completion_tokens": count, "total_tokens": count,
+            "prompt_tokens_details": details("cached_tokens", "Of the prompt, what the provider had in its cache"),
+            "completion_tokens_details": details("reasoning_tokens", "Of the completion, what was spent on reasoning"),
+        },
     })
 }
 

@@ -1,12 +1,12 @@
 //! Commands: order, refusals, repetition, versions, epochs.
 
-use everturn_core::{SessionId, TurnId, Usage};
+use everturn_core::{SessionId, TurnId};
 
 use super::{
     Harness,
     fixture::{
         Talk, accept, append, append_rest, assert_log, commit, config, ended, read_all, receipt, rest, segment, submit,
-        waiting,
+        usage, waiting,
     },
 };
 use crate::{Refusal, TurnStatus};
@@ -248,10 +248,10 @@ pub async fn usage_is_counted_once(harness: &impl Harness) {
     accept(&store, talk.begin(&next, Some(4), 1)).await;
     accept(&store, append_rest(&next, 1, segment(2, 1), rest(ended(), 100))).await;
     let session = store.session(&talk.tenant, &talk.session).await.expect("a read").expect("a session");
-    assert_eq!(session.usage, Usage::of(111, 222));
+    assert_eq!(session.usage, usage(111));
     let usages: Vec<_> =
         store.turns(&talk.tenant, &talk.session).await.expect("turns").into_iter().map(|turn| turn.usage).collect();
-    assert_eq!(usages, [Usage::of(11, 22), Usage::of(100, 200)]);
+    assert_eq!(usages, [usage(11), usage(100)]);
 }
 
 /// The settings are those of the last command that gave any; names and times are kept.

@@ -5,8 +5,8 @@ mod history;
 use std::sync::Arc;
 
 use everturn_core::{
-    CallId, CommandId, Compaction, Event, Json, Message, OptionValue, Outcome, Segment, SegmentBuilder, SessionConfig,
-    SessionId, TenantId, Timestamp, TurnId, Usage, Wait, WaitingCall, WaitingFor,
+    CallId, CommandId, Compaction, Effort, Event, Json, Message, ModelOptions, OptionValue, Outcome, Segment,
+    SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage, Wait, WaitingCall, WaitingFor,
 };
 
 use crate::{
@@ -61,11 +61,23 @@ pub(crate) fn ended() -> TurnStatus {
     TurnStatus::Ended(Outcome::Completed)
 }
 
+/// So many tokens read, and other numbers of each other kind. Nothing that they have to do with each other is the
+/// store's business.
+pub(crate) fn usage(tokens: u64) -> Usage {
+    let [output, cached_input, cache_write, reasoning] = [2, 3, 5, 7].map(|times| tokens.saturating_mul(times));
+    Usage { input: tokens, output, cached_input, cache_write, reasoning }
+}
+
+/// What a queued turn asks of the model.
+pub(crate) fn options() -> ModelOptions {
+    ModelOptions { effort: Some(Effort::High), stop: vec!["ende \"日本\"".to_owned()], ..ModelOptions::default() }
+}
+
 pub(crate) fn rest(status: TurnStatus, tokens: u64) -> Rest {
     Rest {
         status,
         messages: vec![Message::user("hello"), Message::assistant(format!("answer of {tokens} tokens"))],
-        usage: Usage::of(tokens, 2 * tokens),
+        usage: usage(tokens),
         compaction: Some(Compaction { summary: "so far".to_owned(), covers: 3, usage: Usage::default() }),
     }
 }
@@ -212,6 +224,7 @@ impl Talk {
             messages: vec![Message::user("hello")],
             begins_history: false,
             by: None,
+            options: ModelOptions::default(),
             writes: Vec::new(),
             key: None,
             at: Timestamp(20),
@@ -225,7 +238,11 @@ impl Talk {
     /// Puts a turn into the queue.
     pub(crate) fn queue(&self, turn: &TurnId, expected_version: u64) -> Command {
         let start = Start::Queued;
-        Command::BeginTurn(Box::new(BeginTurn { start, ..self.begin_turn(turn, Some(expected_version), 0) }))
+        Command::BeginTurn(Box::new(BeginTurn {
+            start,
+            options: options(),
+            ..self.begin_turn(turn, Some(expected_version), 0)
+        }))
     }
 
     /// Ends a turn that rests, by these events.

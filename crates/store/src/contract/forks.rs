@@ -6,7 +6,7 @@ use super::{
     Harness,
     fixture::{
         Talk, accept, append, append_rest, assert_log, commit, ended, key, keyed, over, receipt, repeated, rest,
-        segment, submit, tenant, timed, waiting,
+        segment, submit, tenant, timed, usage, waiting,
     },
 };
 use crate::{Command, Refusal, TurnStatus};
@@ -56,8 +56,8 @@ pub async fn a_fork_goes_its_own_way(harness: &impl Harness) {
     parent.assert_without(&store, &forked[2..]).await;
     fork.assert_turns(&store, &forked).await;
     fork.assert_without(&store, &turns[2..]).await;
-    assert_eq!(parent.read(&store).await.usage, Usage::of(25, 50));
-    assert_eq!(fork.read(&store).await.usage, Usage::of(10, 20));
+    assert_eq!(parent.read(&store).await.usage, usage(25));
+    assert_eq!(fork.read(&store).await.usage, usage(10));
     // Pages go through both kinds of turns.
     let page = store.turns_below(&fork.tenant, &fork.session, Some(4), 2).await.expect("a page");
     assert_eq!(page.into_iter().map(|turn| turn.id).collect::<Vec<_>>(), [forked[2].clone(), forked[1].clone()]);

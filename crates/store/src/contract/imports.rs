@@ -4,7 +4,9 @@ use everturn_core::{Message, Timestamp, TurnId, Usage};
 
 use super::{
     Harness,
-    fixture::{Talk, accept, append_rest, assert_log, ended, over, read_all, receipt, rest, segment, submit, waiting},
+    fixture::{
+        Talk, accept, append_rest, assert_log, ended, over, read_all, receipt, rest, segment, submit, usage, waiting,
+    },
 };
 use crate::{BeginTurn, Command, EndedTurn, NodeId, Refusal, Rest, Start, TurnStatus};
 
@@ -41,7 +43,7 @@ pub async fn a_session_begins_with_turns(harness: &impl Harness) {
     }
     let next = talk.go_on(&store).await;
     assert_eq!(talk.read_turn(&store, &next).await.ordinal, 4);
-    assert_eq!(talk.read(&store).await.usage, Usage::of(5, 10));
+    assert_eq!(talk.read(&store).await.usage, usage(5));
 }
 
 /// History that ends in the middle of a turn: those before it are shared, the beginning of it is brought along.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use everturn_core::{CancelReason, Outcome, TurnId, Usage};
+use everturn_core::{CancelReason, Outcome, TurnId};
 
 use super::{
     Harness,
     fixture::{
-        Talk, accept, append, append_rest, assert_log, config, ended, node, page, receipt, rest, segment, submit,
-        timed, waiting,
+        Talk, accept, append, append_rest, assert_log, config, ended, node, options, page, receipt, rest, segment,
+        submit, timed, usage, waiting,
     },
 };
 use crate::{BeginTurn, Command, Refusal, Start, Store, TurnStatus, TurnSummary};
@@ -75,9 +75,11 @@ pub async fn a_queued_turn_has_not_begun(harness: &impl Harness) {
     let messages = begin.messages.clone();
     assert_eq!(submit(&store, timed(Command::BeginTurn(begin), 45)).await, receipt(0, 3));
 
+    assert!(talk.read_turn(&store, &turn).await.options.is_empty());
     let record = talk.read_turn(&store, &next).await;
     assert_eq!((record.status, record.head, record.ordinal), (TurnStatus::Queued, 0, 2));
     assert_eq!((record.messages, record.created_at.0, record.rested_at), (messages.clone(), 45, None));
+    assert_eq!(record.options, options());
     assert_eq!(page(&store, &next, 0, 100).await, Vec::new());
     let session = talk.read(&store).await;
     assert_eq!((session.version, session.updated_at.0, session.config), (3, 45, config("queued")));
@@ -96,6 +98,7 @@ pub async fn a_queued_turn_has_not_begun(harness: &impl Harness) {
     accept(&store, talk.resume(&next, 4, segment(1, 2))).await;
     let record = talk.read_turn(&store, &next).await;
     assert_eq!((record.status, record.head, record.messages), (TurnStatus::Running, 2, messages));
+    assert_eq!(record.options, options());
     drop(store);
     let store = harness.open().await;
     let claimed = store.claim(&node("node b"), 10).await.expect("claims");
@@ -215,7 +218,7 @@ pub async fn a_resting_turn_is_ended(harness: &impl Harness) {
     accept(&store, append_rest(&turn, 1, segment(2, 1), rest(waiting(), 5))).await;
     assert_eq!(submit(&store, talk.end(&turn, 5, segment(3, 1))).await, receipt(1, 6));
     assert_eq!(place(&store, &talk).await, (summary(&turn, ended()), 1));
-    assert_eq!(talk.read(&store).await.usage, Usage::of(6, 12));
+    assert_eq!(talk.read(&store).await.usage, usage(6));
     assert_log(&store, &turn, 3).await;
     assert_eq!(submit(&store, append(&turn, 1, segment(4, 1))).await, Err(Refusal::Changed));
     // The one behind the ended one is first now.

@@ -1,11 +1,12 @@
 //! Commands that are submitted again because nobody knows what became of them.
 
-use everturn_core::{TurnId, Usage};
+use everturn_core::TurnId;
 
 use super::{
     Harness,
     fixture::{
-        Talk, accept, append, append_rest, assert_log, commit, config, ended, receipt, rest, segment, submit, waiting,
+        Talk, accept, append, append_rest, assert_log, commit, config, ended, receipt, rest, segment, submit, usage,
+        waiting,
     },
 };
 use crate::Refusal;
@@ -70,7 +71,7 @@ pub async fn resting_again_is_recognised(harness: &impl Harness) {
     accept(&store, talk.begin(&TurnId::mint(), Some(2), 1)).await;
     assert_eq!(submit(&store, end).await, receipt(1, 2));
     let session = store.session(&talk.tenant, &talk.session).await.expect("a read").expect("a session");
-    assert_eq!((session.version, session.usage), (3, Usage::of(9, 18)));
+    assert_eq!((session.version, session.usage), (3, usage(9)));
     assert_log(&store, &turn, 3).await;
 }
 

@@ -1,12 +1,12 @@
 //! Sessions whose last turns are taken away.
 
-use everturn_core::{Timestamp, TurnId, Usage};
+use everturn_core::{Timestamp, TurnId};
 
 use super::{
     Harness,
     fixture::{
         Talk, accept, append, append_rest, ended, key, keyed, over, put, read_all, receipt, record, repeated,
-        replace_log, rest, segment, submit, tenant, timed, waiting,
+        replace_log, rest, segment, submit, tenant, timed, usage, waiting,
     },
 };
 use crate::{Command, EndedTurn, RecordKind, Refusal, Write};
@@ -33,7 +33,7 @@ pub async fn the_last_turns_are_taken_away(harness: &impl Harness) {
         assert_eq!(told.turns, before.turns[..2]);
         let session = told.session.expect("a session");
         assert_eq!((session.version, session.updated_at), (10, Timestamp(65)));
-        assert_eq!(session.usage, Usage::of(20, 40));
+        assert_eq!(session.usage, usage(20));
         for turn in &gone {
             assert_eq!(read_all(&store, turn, 100).await, Vec::new());
             assert_eq!(submit(&store, append(turn, 1, segment(4, 1))).await, Err(Refusal::NotFound));
@@ -46,7 +46,7 @@ pub async fn the_last_turns_are_taken_away(harness: &impl Harness) {
     }
     turns.push(talk.go_on(&store).await);
     talk.assert_turns(&store, &turns).await;
-    assert_eq!(talk.read(&store).await.usage, Usage::of(25, 50));
+    assert_eq!(talk.read(&store).await.usage, usage(25));
 }
 
 /// It has ended, and what it used does not count.
@@ -71,7 +71,7 @@ pub async fn a_turn_takes_the_place_of_the_last(harness: &impl Harness) {
         assert_eq!((found.status, found.messages), (ended(), new.rest.messages));
         assert_eq!((found.created_at, found.rested_at), (new.at, Some(new.at)));
         assert_eq!((found.begins_history, found.usage), (version == 9, new.rest.usage));
-        assert_eq!(talk.read(&store).await.usage, Usage::of(15, 30));
+        assert_eq!(talk.read(&store).await.usage, usage(15));
     }
     assert_eq!(turns.len(), 3);
     turns.push(talk.go_on(&store).await);

@@ -8,7 +8,7 @@ use super::{
     Harness,
     fixture::{
         Talk, accept, append, append_rest, commit, ended, key, keyed, put, put_if, receipt, record, repeated, rest,
-        segment, submit, tenant, waiting, with_writes,
+        segment, submit, tenant, usage, waiting, with_writes,
     },
 };
 use crate::{Command, RecordKind, Refusal, Store, UsageCount, UsageRow, UsageSlot, Write};
@@ -23,9 +23,9 @@ pub(crate) fn slot(day: i32, agent: &str, model: &str, by: Option<&str>) -> Usag
     UsageSlot { day: Day(day), agent: agent.to_owned(), model: model.to_owned(), key }
 }
 
-/// One turn, two calls, and so many tokens in; twice as many out.
+/// One turn, two calls, and so many tokens.
 fn count(tokens: u64) -> UsageCount {
-    UsageCount { turns: 1, calls: 2, tokens: Usage::of(tokens, 2 * tokens) }
+    UsageCount { turns: 1, calls: 2, tokens: usage(tokens) }
 }
 
 fn used(slot: &UsageSlot, tokens: u64) -> Write {
@@ -39,7 +39,7 @@ async fn all(store: &Arc<dyn Store>, owner: &TenantId) -> Vec<UsageRow> {
 async fn on(store: &Arc<dyn Store>, owner: &TenantId, day: i32, by: Option<&str>) -> u64 {
     let by = by.map(|by| by.parse::<KeyId>().expect("a key id"));
     let found = store.used_on(owner, Day(day), by.as_ref()).await.expect("a sum");
-    assert_eq!(found.output, 2 * found.input);
+    assert_eq!(found, usage(found.input));
     found.input
 }
 
@@ -72,8 +72,7 @@ pub async fn usage_is_summed_up(harness: &impl Harness) {
     }
     accept(&store, put(&stranger, vec![used(&slots[0], 1000)])).await;
 
-    let times =
-        |times: u64, tokens: u64| UsageCount { turns: times, calls: 2 * times, tokens: Usage::of(tokens, 2 * tokens) };
+    let times = |times: u64, tokens: u64| UsageCount { turns: times, calls: 2 * times, tokens: usage(tokens) };
     let expected: Vec<UsageRow> = slots
         .iter()
         .zip(1..)
@@ -243,26 +242,28 @@ pub async fn sums_of_usage_stop(harness: &impl Harness) {
     let store = harness.open().await;
     let owner = tenant("acme");
     let (one, two) = (slot(1, "a", "m", None), slot(1, "b", "m", None));
+    let each =
+        |number| Usage { input: number, output: number, cached_input: number, cache_write: number, reasoning: number };
     let of = |slot: &UsageSlot, number: u64| {
-        let count = UsageCount { turns: number, calls: number, tokens: Usage::of(number, number) };
+        let count = UsageCount { turns: number, calls: number, tokens: each(number) };
         Write::Usage(UsageRow { slot: slot.clone(), count })
     };
     let sum = async || store.used_on(&owner, Day(1), None).await.expect("a sum");
     // More than a double holds.
     let large = (1 << 59) + 1;
     accept(&store, put(&owner, vec![of(&one, large), of(&two, 2)])).await;
-    assert_eq!(sum().await, Usage::of(large + 2, large + 2));
+    assert_eq!(sum().await, each(large + 2));
     for more in [large, u64::MAX, 1] {
         accept(&store, put(&owner, vec![of(&one, more)])).await;
         let rows = all(&store, &owner).await;
-        let tokens = Usage::of(MOST, MOST);
+        let tokens = each(MOST);
         assert_eq!(rows[0].count, UsageCount { turns: MOST, calls: MOST, tokens });
         assert_eq!(sum().await, tokens);
     }
     // Many that are full, and one that is told of as such for the first time.
     let full: Vec<Write> = (0..40).map(|agent| of(&slot(1, &agent.to_string(), "m", None), u64::MAX)).collect();
     accept(&store, put(&owner, full)).await;
-    assert_eq!(sum().await, Usage::of(MOST, MOST));
+    assert_eq!(sum().await, each(MOST));
     assert_eq!(all(&store, &owner).await[0].count.turns, MOST);
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use everturn_core::{SessionId, TenantId, Timestamp, TurnId};
+use everturn_core::{ModelOptions, SessionId, TenantId, Timestamp, TurnId};
 
 use super::state::{Name, State, Turn, Verdict, follows};
 use crate::{EndedTurn, NewSession, Receipt, Refusal, Shares, TruncateSession, TurnRecord};
@@ -98,6 +98,7 @@ impl State {
                 head: 0,
                 begins_history: *begins_history,
                 by: None,
+                options: ModelOptions::default(),
                 messages: rest.messages.clone(),
                 usage: rest.usage,
                 compaction: rest.compaction.clone(),

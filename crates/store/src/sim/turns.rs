@@ -72,6 +72,7 @@ impl State {
                 head: 0,
                 begins_history: begin.begins_history,
                 by: begin.by.clone(),
+                options: begin.options.clone(),
                 messages: begin.messages.clone(),
                 usage: Usage::default(),
                 compaction: None,
@@ -235,9 +236,7 @@ impl State {
         let Some(turn) = self.turns.get_mut(turn) else { return };
         turn.push(segment);
         if let Some(session) = self.sessions.get_mut(&turn.session) {
-            let before = turn.record.usage;
-            session.usage.input = session.usage.input.saturating_sub(before.input);
-            session.usage.output = session.usage.output.saturating_sub(before.output);
+            session.usage = session.usage.saturating_sub(turn.record.usage);
             session.usage += rest.usage;
         }
         turn.node = None;

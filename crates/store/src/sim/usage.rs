@@ -14,8 +14,8 @@ impl State {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more).min(MOST);
         add(&mut sum.turns, turns);
         add(&mut sum.calls, calls);
-        add(&mut sum.tokens.input, tokens.input);
-        add(&mut sum.tokens.output, tokens.output);
+        sum.tokens += tokens;
+        sum.tokens = sum.tokens.at_most(MOST);
     }
 
     fn usage_of<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = (&'a UsageSlot, &'a UsageCount)> {
@@ -38,6 +38,6 @@ impl State {
         let slots = self.usage_of(tenant).filter(|(slot, _)| slot.day == day);
         let mut sum = Usage::default();
         slots.filter(|(slot, _)| key.is_none() || slot.key.as_ref() == key).for_each(|(_, count)| sum += count.tokens);
-        Usage::of(sum.input.min(MOST), sum.output.min(MOST))
+        sum.at_most(MOST)
     }
 }

@@ -1,10 +1,10 @@
 //! Sessions and turns as they are read.
 
-use everturn_core::{Compaction, KeyId, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage};
+use everturn_core::{Compaction, KeyId, ModelOptions, SessionConfig, SessionId, TenantId, Timestamp, TurnId};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::fault::corrupt;
+use super::{fault::corrupt, tokens};
 use crate::{SessionRecord, SessionRow, StoreError, TurnRecord, TurnStatus, TurnSummary};
 
 /// The JSON of a value of ours.
@@ -41,29 +41,29 @@ where
 }
 
 const SESSION: &str = "
-    SELECT s.id, s.name, s.version, s.tokens_in, s.tokens_out, s.created_at, s.updated_at, s.title, s.queued, t.name,
-        t.status, c.config
+    SELECT s.id, s.name, s.version, s.tokens_in, s.tokens_out, s.tokens_cached, s.tokens_cache_write,
+        s.tokens_reasoning, s.created_at, s.updated_at, s.title, s.queued, t.name, t.status, c.config
     FROM sessions s
     JOIN configs c ON c.session = s.id
     LEFT JOIN turns t ON t.id = s.current
     WHERE s.tenant = (SELECT id FROM tenants WHERE name = ?1)";
 
 fn session_row(tenant: &TenantId, row: &Row<'_>) -> Result<SessionRow, StoreError> {
-    let last_turn = match row.get::<_, Option<String>>(9)? {
-        Some(turn) => Some(TurnSummary { id: TurnId::try_from(turn).map_err(corrupt)?, status: from_json(row, 10)? }),
+    let last_turn = match row.get::<_, Option<String>>(12)? {
+        Some(turn) => Some(TurnSummary { id: TurnId::try_from(turn).map_err(corrupt)?, status: from_json(row, 13)? }),
         None => None,
     };
     let session = SessionRecord {
         id: name::<SessionId>(row, 1)?,
         tenant: tenant.clone(),
         version: row.get(2)?,
-        config: from_json::<SessionConfig>(row, 11)?,
-        usage: Usage::of(row.get(3)?, row.get(4)?),
-        created_at: Timestamp(row.get(5)?),
-        updated_at: Timestamp(row.get(6)?),
-        title: row.get(7)?,
+        config: from_json::<SessionConfig>(row, 14)?,
+        usage: tokens::read(row, 3)?,
+        created_at: Timestamp(row.get(8)?),
+        updated_at: Timestamp(row.get(9)?),
+        title: row.get(10)?,
         last_turn,
-        queued: row.get(8)?,
+        queued: row.get(11)?,
     };
     Ok(SessionRow { position: row.get(0)?, session })
 }
@@ -122,8 +122,8 @@ pub(super) fn place(
     Ok(Some(Place { id: row.get(0)?, shares: row.get(1)?, last }))
 }
 
-const TURN: &str = "t.name, t.ordinal, t.head, t.tokens_in, t.tokens_out, t.created_at, t.rested_at, t.status,
-    t.begins_history, t.compaction, t.messages, t.by";
+const TURN: &str = "t.name, t.ordinal, t.head, t.tokens_in, t.tokens_out, t.tokens_cached, t.tokens_cache_write,
+    t.tokens_reasoning, t.created_at, t.rested_at, t.status, t.begins_history, t.compaction, t.messages, t.by, t.options";
 
 impl Place {
     /// Selects the session's turns as far as they are `wanted`, in this order. Its own come in the order of an index, and
@@ -142,19 +142,21 @@ impl Place {
 }
 
 fn turn_record(row: &Row<'_>) -> Result<TurnRecord, StoreError> {
-    let compaction = row.get_ref(9)?.as_str_or_null().map_err(corrupt)?;
+    let compaction = row.get_ref(12)?.as_str_or_null().map_err(corrupt)?;
+    let options = row.get_ref(15)?.as_str_or_null().map_err(corrupt)?;
     Ok(TurnRecord {
         id: name::<TurnId>(row, 0)?,
         ordinal: row.get(1)?,
         head: row.get(2)?,
-        usage: Usage::of(row.get(3)?, row.get(4)?),
-        created_at: Timestamp(row.get(5)?),
-        rested_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
-        status: from_json::<TurnStatus>(row, 7)?,
-        begins_history: row.get(8)?,
+        usage: tokens::read(row, 3)?,
+        created_at: Timestamp(row.get(8)?),
+        rested_at: row.get::<_, Option<i64>>(9)?.map(Timestamp),
+        status: from_json::<TurnStatus>(row, 10)?,
+        begins_history: row.get(11)?,
         compaction: compaction.map(serde_json::from_str::<Compaction>).transpose().map_err(corrupt)?,
-        messages: from_json(row, 10)?,
-        by: row.get::<_, Option<String>>(11)?.map(KeyId::try_from).transpose().map_err(corrupt)?,
+        options: options.map(serde_json::from_str::<ModelOptions>).transpose().map_err(corrupt)?.unwrap_or_default(),
+        messages: from_json(row, 13)?,
+        by: row.get::<_, Option<String>>(14)?.map(KeyId::try_from).transpose().map_err(corrupt)?,
     })
 }
 

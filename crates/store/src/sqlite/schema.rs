@@ -10,7 +10,7 @@
 //!              for the indexes; wake_at is that of a waiting turn; log_level is how far its log was shortened; node is
 //!              set while the turn runs; head is the last seq known when the row was written, gathered the last seq in
 //!              `chunks` when the turn last began to run or was gathered while it ran; by is the key that it was
-//!              submitted with
+//!              submitted with; options is what a turn that was queued asks of its model, if anything
 //! shared       turns that a session has though they belong to another: all of them have ended. A turn has the same
 //!              ordinal wherever it is; see `batch/history.rs`
 //! truncations  the last truncation of a session, by which it is recognised
@@ -25,6 +25,9 @@
 //! usage        sums of what was used; an empty key is none
 //! ```
 //!
+//! Tokens are five columns wherever they are: read and written, then those of the ones read that the provider had in its
+//! cache or wrote to it, then those of the ones written that were reasoning; see `tokens.rs`.
+//!
 //! Columns that may be large come last in their row: SQLite reads the columns before them without touching them.
 //!
 //! Most indexes hold only the few rows that somebody looks for by them, so that a turn which does nothing but run and
@@ -35,7 +38,8 @@ use rusqlite::{Connection, TransactionBehavior};
 /// "EvTn". Marks the file as ours.
 pub(super) const APPLICATION_ID: i32 = 0x4576_546e;
 
-/// The statements that lead from each version to the next. Append only: files of every version are out there.
+/// The statements that lead from each version to the next. Append only once a version was
+/// released; until then the tables of the last one are changed in place.
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE tenants (
         id INTEGER PRIMARY KEY,
@@ -53,6 +57,9 @@ const MIGRATIONS: &[&str] = &["
         is_open INTEGER NOT NULL,
         tokens_in INTEGER NOT NULL,
         tokens_out INTEGER NOT NULL,
+        tokens_cached INTEGER NOT NULL,
+        tokens_cache_write INTEGER NOT NULL,
+        tokens_reasoning INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
         updated_at INTEGER NOT NULL,
         opened_by_turn INTEGER NOT NULL,
@@ -83,6 +90,9 @@ const MIGRATIONS: &[&str] = &["
         rest_version INTEGER NOT NULL,
         tokens_in INTEGER NOT NULL,
         tokens_out INTEGER NOT NULL,
+        tokens_cached INTEGER NOT NULL,
+        tokens_cache_write INTEGER NOT NULL,
+        tokens_reasoning INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
         rested_at INTEGER,
         wake_at INTEGER,
@@ -93,6 +103,7 @@ const MIGRATIONS: &[&str] = &["
         phase INTEGER NOT NULL,
         status TEXT NOT NULL,
         compaction TEXT,
+        options TEXT,
         messages TEXT NOT NULL,
         UNIQUE (session, ordinal)
     ) STRICT;
@@ -189,6 +200,9 @@ const MIGRATIONS: &[&str] = &["
         calls INTEGER NOT NULL,
         tokens_in INTEGER NOT NULL,
         tokens_out INTEGER NOT NULL,
+        tokens_cached INTEGER NOT NULL,
+        tokens_cache_write INTEGER NOT NULL,
+        tokens_reasoning INTEGER NOT NULL,
         PRIMARY KEY (tenant, day, agent, model, key)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX usage_by_key ON usage (tenant, day, key);

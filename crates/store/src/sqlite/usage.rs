@@ -5,15 +5,12 @@ use std::collections::BTreeMap;
 use everturn_core::{Day, KeyId, TenantId, Usage};
 use rusqlite::{Connection, params};
 
-use super::{fault::corrupt, rows::int};
+use super::{
+    fault::corrupt,
+    rows::int,
+    tokens::{self, MOST, bounded},
+};
 use crate::{StoreError, UsageCount, UsageRow, UsageSlot};
-
-/// More than anybody can use. Keeps sums within what SQLite counts with.
-const MOST: i64 = 1 << 60;
-
-fn bounded(count: u64) -> i64 {
-    int(count).min(MOST)
-}
 
 fn text(key: Option<&KeyId>) -> &str {
     key.map_or("", KeyId::as_str)
@@ -40,13 +37,18 @@ impl Spent {
 /// Adds to a slot.
 fn add(connection: &Connection, tenant: i64, slot: &UsageSlot, count: UsageCount) -> Result<(), StoreError> {
     let UsageSlot { day, agent, model, key } = slot;
+    let [input, output, cached, cache_write, reasoning] = tokens::columns(count.tokens);
     connection
         .prepare_cached(
-            "INSERT INTO usage (tenant, day, agent, model, key, turns, calls, tokens_in, tokens_out)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-             ON CONFLICT DO UPDATE SET turns = min(turns + excluded.turns, ?10), calls = min(calls + excluded.calls, ?10),
-                 tokens_in = min(tokens_in + excluded.tokens_in, ?10),
-                 tokens_out = min(tokens_out + excluded.tokens_out, ?10)",
+            "INSERT INTO usage (tenant, day, agent, model, key, turns, calls, tokens_in, tokens_out, tokens_cached,
+                 tokens_cache_write, tokens_reasoning)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+             ON CONFLICT DO UPDATE SET turns = min(turns + excluded.turns, ?13), calls = min(calls + excluded.calls, ?13),
+                 tokens_in = min(tokens_in + excluded.tokens_in, ?13),
+                 tokens_out = min(tokens_out + excluded.tokens_out, ?13),
+                 tokens_cached = min(tokens_cached + excluded.tokens_cached, ?13),
+                 tokens_cache_write = min(tokens_cache_write + excluded.tokens_cache_write, ?13),
+                 tokens_reasoning = min(tokens_reasoning + excluded.tokens_reasoning, ?13)",
         )?
         .execute(params![
             tenant,
@@ -56,8 +58,11 @@ fn add(connection: &Connection, tenant: i64, slot: &UsageSlot, count: UsageCount
             text(key.as_ref()),
             bounded(count.turns),
             bounded(count.calls),
-            bounded(count.tokens.input),
-            bounded(count.tokens.output),
+            input,
+            output,
+            cached,
+            cache_write,
+            reasoning,
             MOST
         ])?;
     Ok(())
@@ -67,7 +72,9 @@ fn add(connection: &Connection, tenant: i64, slot: &UsageSlot, count: UsageCount
 pub(super) fn page_sql(is_after: bool) -> String {
     let compare = if is_after { ">" } else { ">=" };
     format!(
-        "SELECT day, agent, model, key, turns, calls, tokens_in, tokens_out FROM usage
+        "SELECT day, agent, model, key, turns, calls, tokens_in, tokens_out, tokens_cached, tokens_cache_write,
+             tokens_reasoning
+         FROM usage
          WHERE tenant = (SELECT id FROM tenants WHERE name = ?1) AND day <= ?2
              AND (day, agent, model, key) {compare} (?3, ?4, ?5, ?6)
          ORDER BY day, agent, model, key LIMIT ?7"
@@ -75,9 +82,11 @@ pub(super) fn page_sql(is_after: bool) -> String {
 }
 
 /// What a tenant used on a day, slot by slot. All that a key used lies together in an index.
-pub(super) const OF_TENANT: &str = "SELECT tokens_in, tokens_out FROM usage
+pub(super) const OF_TENANT: &str = "SELECT tokens_in, tokens_out, tokens_cached, tokens_cache_write, tokens_reasoning
+     FROM usage
      WHERE tenant = (SELECT id FROM tenants WHERE name = ?1) AND day = ?2";
-pub(super) const OF_KEY: &str = "SELECT tokens_in, tokens_out FROM usage INDEXED BY usage_by_key
+pub(super) const OF_KEY: &str = "SELECT tokens_in, tokens_out, tokens_cached, tokens_cache_write, tokens_reasoning
+     FROM usage INDEXED BY usage_by_key
      WHERE tenant = (SELECT id FROM tenants WHERE name = ?1) AND day = ?2 AND key = ?3";
 
 /// See [`crate::Store::usage`].
@@ -101,7 +110,7 @@ pub(super) fn page(
         let key = row.get::<_, String>(3)?;
         let key = if key.is_empty() { None } else { Some(KeyId::try_from(key).map_err(corrupt)?) };
         let slot = UsageSlot { day: Day(row.get(0)?), agent: row.get(1)?, model: row.get(2)?, key };
-        let tokens = Usage::of(row.get(6)?, row.get(7)?);
+        let tokens = tokens::read(row, 6)?;
         rows.push(UsageRow { slot, count: UsageCount { turns: row.get(4)?, calls: row.get(5)?, tokens } });
     }
     Ok(rows)
@@ -121,8 +130,7 @@ pub(super) fn on(
     };
     let mut sum = Usage::default();
     while let Some(row) = found.next()? {
-        sum += Usage::of(row.get(0)?, row.get(1)?);
+        sum += tokens::read(row, 0)?;
     }
-    let most = MOST.unsigned_abs();
-    Ok(Usage::of(sum.input.min(most), sum.output.min(most)))
+    Ok(sum.at_most(MOST.unsigned_abs()))
 }

@@ -4,8 +4,8 @@ use std::{fs, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use everturn_core::{
-    Event, Json, Message, OptionValue, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp,
-    TurnId, Usage,
+    Event, Json, Message, ModelOptions, OptionValue, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId,
+    TenantId, Timestamp, TurnId, Usage,
 };
 use everturn_store::{
     Append, BeginTurn, Command, CommandKey, DeleteSession, Durability, NodeId, Put, Receipt, Record, RecordKind,
@@ -52,6 +52,7 @@ impl Talk {
             messages: vec![Message::user(self.text(size))],
             begins_history: false,
             by: None,
+            options: ModelOptions::default(),
             writes: Vec::new(),
             key,
             at: Timestamp(at),

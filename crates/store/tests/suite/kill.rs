@@ -9,8 +9,8 @@ use std::{
 };
 
 use everturn_core::{
-    Event, Json, Message, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId,
-    Usage,
+    Event, Json, Message, ModelOptions, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId,
+    Timestamp, TurnId, Usage,
 };
 use everturn_store::{
     Append, BeginTurn, Command, Durability, NodeId, Record, RecordKind, Rest, SqliteStore, Start, Store, TurnStatus,
@@ -82,6 +82,7 @@ async fn writes_until_it_is_killed() {
                 messages: vec![Message::user("hello")],
                 begins_history: false,
                 by: None,
+                options: ModelOptions::default(),
                 writes: progress(&turn, 2),
                 key: None,
                 at: Timestamp(1),

@@ -7,7 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use everturn_core::{Event, Message, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId};
+use everturn_core::{
+    Event, Message, ModelOptions, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId,
+};
 use everturn_store::{BeginTurn, Command, Durability, NodeId, OpenError, SqliteStore, Start, Store};
 use tempfile::TempDir;
 
@@ -50,6 +52,7 @@ async fn fill(path: &Path) {
             messages: vec![Message::user("hello")],
             begins_history: false,
             by: None,
+            options: ModelOptions::default(),
             writes: Vec::new(),
             key: None,
             at: Timestamp(1),

@@ -7,7 +7,8 @@ use std::{
 };
 
 use everturn_core::{
-    Event, Message, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp, TurnId, Usage,
+    Event, Message, ModelOptions, Outcome, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId, Timestamp,
+    TurnId, Usage,
 };
 use everturn_store::{
     Append, BeginTurn, Command, DeleteSession, EndedTurn, NewSession, NodeId, Rest, Shares, SqliteStore, Start, Store,
@@ -80,6 +81,7 @@ async fn run(store: &SqliteStore, session: &SessionId, marker: &str, size: usize
         messages: vec![Message::user(text(marker, size))],
         begins_history: false,
         by: None,
+        options: ModelOptions::default(),
         writes: Vec::new(),
         key: None,
         at: Timestamp(1),

@@ -2,6 +2,7 @@
 
 mod agents;
 mod mcp;
+mod prices;
 mod server;
 mod shape;
 mod webhooks;

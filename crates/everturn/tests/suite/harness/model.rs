@@ -131,7 +131,11 @@ impl Reply {
 
     /// Says why it stops, and that this is all.
     pub(crate) fn finish(self, reason: &str) -> Self {
-        let usage = json!({ "prompt_tokens": 10, "completion_tokens": 5 });
+        self.finish_with(reason, &json!({ "prompt_tokens": 10, "completion_tokens": 5 }))
+    }
+
+    /// As [`Self::finish`], and what it has used.
+    pub(crate) fn finish_with(self, reason: &str, usage: &Value) -> Self {
         self.data(&json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }], "usage": usage }))
             .bytes("data: [DONE]\n\n")
     }

@@ -35,8 +35,10 @@ impl World {
             _ => random.random_range(0..1000),
         };
         let [turns, calls, input, output] = std::array::from_fn(|_| number(&mut self.random));
+        // Details that differ from their wholes, and from each other.
+        let tokens = Usage { input, output, cached_input: calls, cache_write: turns, reasoning: calls ^ turns };
         let slot = UsageSlot { day, agent, model, key: self.caller() };
-        Write::Usage(UsageRow { slot, count: UsageCount { turns, calls, tokens: Usage::of(input, output) } })
+        Write::Usage(UsageRow { slot, count: UsageCount { turns, calls, tokens } })
     }
 }
 

@@ -9,13 +9,14 @@ use std::collections::HashSet;
 use everturn_core::TurnId;
 use rusqlite::{OptionalExtension, params};
 
-use super::{Batch, Judged, Stop, follows, lookup::SessionState, write::tokens};
+use super::{Batch, Judged, Stop, follows, lookup::SessionState};
 use crate::{
     EndedTurn, NewSession, Receipt, Refusal, Shares, StoreError, TruncateSession,
     sqlite::{
         fault::corrupt,
         log,
         rows::{int, phase, to_json},
+        tokens,
     },
 };
 
@@ -233,13 +234,15 @@ impl Batch<'_, '_> {
     fn insert_ended(&mut self, session: i64, ordinal: u64, version: u64, ended: &EndedTurn) -> Result<(), StoreError> {
         let EndedTurn { turn, segment, rest, begins_history, at } = ended;
         let id = self.ids.turn();
+        let [input, output, cached, cache_write, reasoning] = tokens::columns(rest.usage);
         log::write_chunks(self.connection, id, std::slice::from_ref(segment))?;
         self.connection
             .prepare_cached(
                 "INSERT INTO turns (id, name, session, ordinal, epoch, head, gathered, taken_epoch, taken_version,
-                     taken_by, rest_version, tokens_in, tokens_out, created_at, rested_at, log_level, begins_history,
-                     message_count, phase, status, compaction, messages)
-                 VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5, 0, ?6, '', ?6, ?7, ?8, ?9, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15)",
+                     taken_by, rest_version, tokens_in, tokens_out, tokens_cached, tokens_cache_write, tokens_reasoning,
+                     created_at, rested_at, log_level, begins_history, message_count, phase, status, compaction, messages)
+                 VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5, 0, ?6, '', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, 0, ?13, ?14, ?15,
+                     ?16, ?17, ?18)",
             )?
             .execute(params![
                 id,
@@ -248,8 +251,11 @@ impl Batch<'_, '_> {
                 ordinal,
                 segment.count(),
                 version,
-                tokens(rest.usage.input),
-                tokens(rest.usage.output),
+                input,
+                output,
+                cached,
+                cache_write,
+                reasoning,
                 at.millis(),
                 begins_history,
                 rest.messages.len(),

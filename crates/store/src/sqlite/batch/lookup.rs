@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 use super::{Batch, Stop};
 use crate::{
     CommandKey, Refusal, StoreError, TurnStatus,
-    sqlite::{fault::corrupt, keys, rows::from_json},
+    sqlite::{fault::corrupt, keys, rows::from_json, tokens},
 };
 
 /// What commands are judged by.
@@ -124,7 +124,7 @@ impl Batch<'_, '_> {
     pub(super) fn turn(&self, name: &TurnId) -> Result<Option<TurnState>, StoreError> {
         let mut select = self.connection.prepare_cached(
             "SELECT id, session, epoch, head, taken_epoch, taken_version, taken_by, rest_version, tokens_in,
-                 tokens_out, log_level, status
+                 tokens_out, tokens_cached, tokens_cache_write, tokens_reasoning, log_level, status
              FROM turns WHERE name = ?1",
         )?;
         let mut rows = select.query([name.as_str()])?;
@@ -138,9 +138,9 @@ impl Batch<'_, '_> {
             taken_version: row.get(5)?,
             taken_by: row.get(6)?,
             rest_version: row.get(7)?,
-            usage: Usage::of(row.get(8)?, row.get(9)?),
-            log_level: row.get(10)?,
-            status: from_json(row, 11)?,
+            usage: tokens::read(row, 8)?,
+            log_level: row.get(13)?,
+            status: from_json(row, 14)?,
         }))
     }
 }

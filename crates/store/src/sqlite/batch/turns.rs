@@ -16,6 +16,7 @@ use crate::{
         live::{Load, Standing},
         log,
         rows::{int, phase, to_json},
+        tokens,
     },
 };
 
@@ -94,9 +95,11 @@ impl Batch<'_, '_> {
         self.connection
             .prepare_cached(
                 "INSERT INTO turns (id, name, session, ordinal, epoch, node, head, gathered, taken_epoch,
-                     taken_version, taken_by, rest_version, tokens_in, tokens_out, created_at, log_level,
-                     begins_history, message_count, phase, status, messages, by)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?5, ?8, '', 0, 0, 0, ?9, 0, ?10, ?11, ?12, ?13, ?14, ?15)",
+                     taken_version, taken_by, rest_version, tokens_in, tokens_out, tokens_cached, tokens_cache_write,
+                     tokens_reasoning, created_at, log_level, begins_history, message_count, phase, status, messages,
+                     by, options)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?5, ?8, '', 0, 0, 0, 0, 0, 0, ?9, 0, ?10, ?11, ?12, ?13, ?14,
+                     ?15, ?16)",
             )?
             .execute(params![
                 turn,
@@ -114,6 +117,7 @@ impl Batch<'_, '_> {
                 to_json(&status)?,
                 to_json(&begin.messages)?,
                 begin.by.as_ref().map(KeyId::as_str),
+                (!begin.options.is_empty()).then(|| to_json(&begin.options)).transpose()?,
             ])?;
         if node.is_some() {
             self.staged.start(&begin.turn, Standing { turn, session: id, epoch, head: 0, load: Load::default() });
@@ -289,10 +293,12 @@ impl Batch<'_, '_> {
         let (version, before): (u64, Usage) = self
             .connection
             .prepare_cached(
-                "SELECT s.version, t.tokens_in, t.tokens_out FROM turns t JOIN sessions s ON s.id = t.session
+                "SELECT s.version, t.tokens_in, t.tokens_out, t.tokens_cached, t.tokens_cache_write,
+                     t.tokens_reasoning
+                 FROM turns t JOIN sessions s ON s.id = t.session
                  WHERE t.id = ?1",
             )?
-            .query_row([turn.turn], |row| Ok((row.get::<_, u64>(0)?, Usage::of(row.get(1)?, row.get(2)?))))?;
+            .query_row([turn.turn], |row| Ok((row.get::<_, u64>(0)?, tokens::read(row, 1)?)))?;
         let version = version + 1;
         let head = turn.head + u64::from(append.segment.count());
         let resting = Resting {

@@ -10,7 +10,8 @@ use crate::{
         keys,
         live::Standing,
         log,
-        rows::{int, phase, to_json},
+        rows::{phase, to_json},
+        tokens::{self, MOST},
     },
 };
 
@@ -24,9 +25,6 @@ const GATHER_BYTES: u64 = 256 * 1024;
 const GATHERED_ROWS: usize = 2 * GATHER_ROWS;
 const GATHERED_BYTES: u64 = 4 * GATHER_BYTES;
 const GATHER_OVERDUE: usize = 8;
-
-/// More tokens than anybody can use. Keeps sums within what SQLite counts with.
-const MAX_TOKENS: i64 = 1 << 60;
 
 /// A turn that comes to rest.
 pub(super) struct Resting {
@@ -100,7 +98,8 @@ impl Batch<'_, '_> {
     pub(super) fn write_rest(&self, resting: Resting, rest: &Rest) -> Result<(), StoreError> {
         let Resting { turn, session, before, head, version, is_open, at } = resting;
         let compaction = rest.compaction.as_ref().map(to_json).transpose()?;
-        let (tokens_in, tokens_out) = (tokens(rest.usage.input), tokens(rest.usage.output));
+        let [input, output, cached, cache_write, reasoning] = tokens::columns(rest.usage);
+        let before = tokens::columns(before);
         let wake_at = match &rest.status {
             TurnStatus::Waiting(wait) => wait.wake_at.map(Timestamp::millis),
             TurnStatus::Running | TurnStatus::Ended(_) | TurnStatus::Queued => None,
@@ -108,16 +107,19 @@ impl Batch<'_, '_> {
         self.connection
             .prepare_cached(
                 "UPDATE turns SET node = NULL, head = ?2, rest_version = ?3, tokens_in = ?4, tokens_out = ?5,
-                     rested_at = ?6, wake_at = ?7, phase = ?8, status = ?9, compaction = ?10, messages = ?11,
-                     message_count = ?12
+                     tokens_cached = ?6, tokens_cache_write = ?7, tokens_reasoning = ?8, rested_at = ?9, wake_at = ?10,
+                     phase = ?11, status = ?12, compaction = ?13, messages = ?14, message_count = ?15
                  WHERE id = ?1",
             )?
             .execute(params![
                 turn,
                 head,
                 version,
-                tokens_in,
-                tokens_out,
+                input,
+                output,
+                cached,
+                cache_write,
+                reasoning,
                 at.millis(),
                 wake_at,
                 phase(&rest.status),
@@ -129,7 +131,10 @@ impl Batch<'_, '_> {
         self.connection
             .prepare_cached(
                 "UPDATE sessions SET version = ?2, updated_at = ?3, is_open = ifnull(?4, is_open),
-                     tokens_in = min(tokens_in + ?5, ?7), tokens_out = min(tokens_out + ?6, ?7)
+                     tokens_in = min(tokens_in + ?5, ?10), tokens_out = min(tokens_out + ?6, ?10),
+                     tokens_cached = min(tokens_cached + ?7, ?10),
+                     tokens_cache_write = min(tokens_cache_write + ?8, ?10),
+                     tokens_reasoning = min(tokens_reasoning + ?9, ?10)
                  WHERE id = ?1",
             )?
             .execute(params![
@@ -137,9 +142,12 @@ impl Batch<'_, '_> {
                 version,
                 at.millis(),
                 is_open,
-                tokens_in - tokens(before.input),
-                tokens_out - tokens(before.output),
-                MAX_TOKENS
+                input - before[0],
+                output - before[1],
+                cached - before[2],
+                cache_write - before[3],
+                reasoning - before[4],
+                MOST
             ])?;
         Ok(())
     }
@@ -168,8 +176,8 @@ impl Batch<'_, '_> {
         self.connection
             .prepare_cached(
                 "INSERT INTO sessions (tenant, name, version, turns, current, queued, is_open, tokens_in, tokens_out,
-                     created_at, updated_at, opened_by_turn)
-                 VALUES (?1, ?2, 1, ?3, ?5, 0, ?3, 0, 0, ?4, ?4, ?3)",
+                     tokens_cached, tokens_cache_write, tokens_reasoning, created_at, updated_at, opened_by_turn)
+                 VALUES (?1, ?2, 1, ?3, ?5, 0, ?3, 0, 0, 0, 0, 0, ?4, ?4, ?3)",
             )?
             .execute(params![tenant, name.as_str(), opened_by.is_some(), at.millis(), opened_by.unwrap_or(0)])?;
         let id = self.connection.last_insert_rowid();
@@ -194,8 +202,4 @@ impl Batch<'_, '_> {
             .execute(params![session, to_json(config)?])?;
         Ok(())
     }
-}
-
-pub(super) fn tokens(count: u64) -> i64 {
-    int(count).min(MAX_TOKENS)
 }
