@@ -40,6 +40,9 @@ pub(super) struct Attempt {
     body: Bytes,
 }
 
+/// An answer that has begun, and its call.
+type Begun = Result<(AnswerStream, Box<Attempt>), ModelError>;
+
 impl Attempt {
     /// Calls a model. Returns when the response has begun.
     pub(super) async fn start(
@@ -55,7 +58,7 @@ impl Attempt {
         Ok(Adapting { answer, attempt: Some(attempt), again: None }.boxed())
     }
 
-    async fn begin(mut self: Box<Self>) -> Result<(AnswerStream, Box<Self>), ModelError> {
+    async fn begin(mut self: Box<Self>) -> Begun {
         loop {
             let Written { body, notices, prefix } = self.write()?;
             self.body = Bytes::from(body);
@@ -141,7 +144,7 @@ struct Adapting {
     answer: AnswerStream,
     /// The call, with its conversation, for as long as it may be made again.
     attempt: Option<Box<Attempt>>,
-    again: Option<BoxFuture<'static, Result<(AnswerStream, Box<Attempt>), ModelError>>>,
+    again: Option<BoxFuture<'static, Begun>>,
 }
 
 impl Stream for Adapting {

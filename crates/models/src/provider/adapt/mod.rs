@@ -67,7 +67,7 @@ impl Changes {
                 Some(format!("the tool {tool} is left out: the provider of {model} refuses its declaration"))
             }
             Change::Media(media) => {
-                learn(&mut |learned| media.iter().fold(false, |is_new, one| learned.media.insert(*one) || is_new));
+                learn(&mut |learned| media.iter().filter(|one| learned.media.insert(**one)).count() > 0);
                 Some(match media.len() {
                     1 => format!("an image or document is left out: the provider of {model} refuses it"),
                     count => format!("{count} images and documents are left out: the provider of {model} refuses them"),
