@@ -268,7 +268,7 @@ async fn documents_leave_room_in_the_context() {
     let started = world.submit(world.message_with("Read", &[&one.id, &two.id]).await).await.unwrap();
     let transcript = world.transcript(&started).await;
     assert!(transcript.ends_with("completed\n"), "{transcript}");
-    for (block, shown) in given(&model)[1..].iter().zip(["2,000", "946"]) {
+    for (block, shown) in given(&model)[1..].iter().zip(["2,000", "948"]) {
         let Block::Text(text) = block else { panic!("{block:?}") };
         assert!(text.contains(&format!("[… cut: the first {shown} of 40,000 characters]")), "{text}");
     }

@@ -62,6 +62,7 @@ pub(super) fn find(environment: &Environment) -> Vec<HostedProvider> {
         let base_url = match hosted.name {
             "openai" => openai_address(environment),
             "anthropic" => anthropic_address(environment),
+            "gemini" => gemini_address(environment),
             _ => hosted.base_url.map(str::to_owned),
         };
         let provider = Provider { base_url, api_key: Some(SecretString::from(key)), ..Provider::new(hosted.kind) };
@@ -88,6 +89,12 @@ fn anthropic_address(environment: &Environment) -> Option<String> {
         versioned if versioned.ends_with("/v1") => Some(address),
         _ => Some(format!("{address}/v1")),
     }
+}
+
+/// Google's SDK adds the version to the address itself.
+fn gemini_address(environment: &Environment) -> Option<String> {
+    let address = address(environment, "GOOGLE_GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")?;
+    Some(if address.ends_with("/v1beta") { address } else { format!("{address}/v1beta") })
 }
 
 /// Azure's OpenAI: a deployment is called by the name that its owner gave it, so that nothing can be guessed.

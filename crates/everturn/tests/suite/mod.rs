@@ -24,5 +24,6 @@ mod shutdown;
 mod start;
 mod tenants;
 mod usage;
+mod vendors;
 mod views;
 mod webhooks;

@@ -16,10 +16,11 @@ use futures_util::{FutureExt, Stream, StreamExt, future::BoxFuture};
 use super::{
     adapt::{self, Changes},
     call::{AnswerStream, Caller, Origin, Refused},
-    catalog,
+    catalog, chat,
     failure::Report,
     media::{self, Limits},
     patch::patch,
+    responses,
     wire::{Ask, Wire, Written},
 };
 use crate::model::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
@@ -60,6 +61,7 @@ impl Attempt {
 
     async fn begin(mut self: Box<Self>) -> Begun {
         loop {
+            self.wire = self.wire_of_choice();
             let Written { body, notices, prefix } = self.write()?;
             self.body = Bytes::from(body);
             match self.caller.send(self.wire, &self.model, self.body.clone()).await {
@@ -75,6 +77,12 @@ impl Attempt {
                 Err(Refused { error, .. }) => return Err(error),
             }
         }
+    }
+
+    /// The wire of the call: another one than usual where the provider has asked for it.
+    fn wire_of_choice(&self) -> &'static dyn Wire {
+        let wants = || self.caller.memory.look(&self.model, |learned| learned.wants_responses);
+        if self.wire.name() == chat::NAME && wants() == Some(true) { &responses::Responses } else { self.wire }
     }
 
     fn write(&self) -> Result<Written, ModelError> {

@@ -28,6 +28,8 @@ pub(super) struct Learned {
     pub(super) tools: BTreeSet<String>,
     /// Images and documents that it refuses.
     pub(super) media: HashSet<MediaDigest>,
+    /// Whether it is to be called through OpenAI's Responses rather than chat completions.
+    pub(super) wants_responses: bool,
     /// Whether it takes no images at all.
     pub(super) is_blind: bool,
     /// Whether it thinks, where its provider has told.

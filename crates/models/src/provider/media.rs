@@ -1,8 +1,8 @@
 //! Images in the formats and sizes that a wire takes.
 //!
 //! A provider that cannot read an image refuses the whole request, and the image stays in the history. So every image is
-//! looked at before it is sent: its type is corrected, its format converted, its size reduced, and an image that nobody
-//! can read is replaced by a line of text. The same image becomes the same bytes each time, since providers recognise what
+//! looked at before it is sent: its type is corrected, its format converted, its size reduced, and an image that the vendor
+//! is known not to read is replaced by a line of text. The same image becomes the same bytes each time, since providers recognise what
 //! they have cached, and reasoned about, by its bytes.
 
 mod cache;

@@ -41,8 +41,9 @@ async fn all_that_was_said_is_history() {
     ]);
     server.chat(json!({ "model": "first", "messages": messages })).await.json(200);
     let asked = &server.script.asked()[0];
-    assert_eq!(asked.system, "Be brief.\n\nSpeak Latin.\n\nAnd briefly.");
-    let [one, call, result, two, three] = &asked.messages[..] else { panic!("{:#?}", asked.messages) };
+    assert_eq!(asked.system, "Be brief.\n\nSpeak Latin.");
+    let [one, call, result, two, three, briefly] = &asked.messages[..] else { panic!("{:#?}", asked.messages) };
+    assert_eq!(briefly, &Message::System { content: "And briefly.".to_owned() });
     assert_eq!(one, &Message::user("one"));
     assert_eq!(call.tool_uses().map(|call| call.input.as_str()).collect::<Vec<_>>(), [r#"{"x":1}"#]);
     assert!(matches!(result, Message::Tool { call_id, .. } if call_id.as_str() == "call_abc"));

@@ -58,7 +58,6 @@ fn everything_else_works_and_they_are_told() {
     let turn = spawn(&world.client(), &json!({ "agent_id": "scripted", "message": "play mcp-unconcerned" }));
     assert_eq!(turn.complete()["final_response"], "Fine.");
     let system = |name: &str| asked(name)[0]["messages"][0]["content"].as_str().unwrap().to_owned();
-    assert!(!system("mcp-unconcerned").contains("cannot be used"), "{}", system("mcp-unconcerned"));
 
     world.ready("box");
     for server in SERVERS {
@@ -103,12 +102,8 @@ fn everything_else_works_and_they_are_told() {
     let told = super::world::told("mcp-patient");
     assert_eq!(told[0], "here");
     assert!(told[1].starts_with("Tool call not run: late__echo cannot be used at the moment: it ended"), "{told:?}");
-    let system = system("mcp-patient");
-    assert!(system.starts_with("Be patient.\n\n"), "{system}");
-    for server in SERVERS {
-        assert!(system.contains(&format!("The tools of {server} cannot be used at the moment.")), "{system}");
-    }
-    assert!(!system.contains("The tools of box"), "{system}");
+    // Instructions that change with the health of servers would cost the model its cache and its reasoning.
+    assert_eq!(system("mcp-patient"), "Be patient.");
     late(&world);
 }
 

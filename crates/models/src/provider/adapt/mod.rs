@@ -30,6 +30,8 @@ pub(super) enum Change {
     AllImages,
     /// All proofs of reasoning, in this call.
     Proofs,
+    /// Another wire: OpenAI's own models take tools with reasoning through its Responses only.
+    Responses,
 }
 
 /// What was left out of one call so far.
@@ -52,6 +54,10 @@ impl Changes {
             Change::Proofs => {
                 is_new = !self.without_proofs;
                 self.without_proofs = true;
+                None
+            }
+            Change::Responses => {
+                learn(&mut |learned| !std::mem::replace(&mut learned.wants_responses, true));
                 None
             }
             Change::Field(field) => {
@@ -86,6 +92,9 @@ impl Changes {
 /// The change that a refusal asks for, if it is one that a change can mend. `body` is the request that was refused.
 pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learned: &Learned) -> Option<Change> {
     let words = report.words().to_lowercase();
+    if words.contains("use /v1/responses") {
+        return Some(Change::Responses);
+    }
     if has_proofs(request) && PROOFS.iter().any(|phrase| words.contains(phrase)) {
         return Some(Change::Proofs);
     }

@@ -156,6 +156,13 @@ fn proofs_are_left_out_when_they_are_refused() {
 }
 
 #[test]
+fn another_wire_is_spoken_where_the_provider_asks_for_it() {
+    let words = "Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions. To use \
+        function tools, use /v1/responses or set reasoning_effort to 'none'.";
+    check(&said(words), Some(Change::Responses));
+}
+
+#[test]
 fn the_same_change_is_made_once() {
     let (memory, mut changes) = (Memory::default(), Changes::default());
     for (change, is_new) in [
@@ -172,6 +179,8 @@ fn the_same_change_is_made_once() {
         (Change::Media(vec![MediaDigest::of("a")]), false),
         (Change::Tool("t".into()), true),
         (Change::Tool("t".into()), false),
+        (Change::Responses, true),
+        (Change::Responses, false),
     ] {
         assert_eq!(changes.apply(change.clone(), "m", &memory), is_new, "{change:?}");
     }

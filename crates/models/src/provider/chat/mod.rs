@@ -25,7 +25,7 @@ use super::{
 pub(super) struct Chat;
 
 /// Its name in records. Persisted.
-const NAME: &str = "chat";
+pub(super) const NAME: &str = "chat";
 
 impl Wire for Chat {
     fn name(&self) -> &'static str {

@@ -71,12 +71,15 @@ fn attempt(url: &str, limits: Limits) -> Result<Outcome, Reason> {
         return Err(format!("it is larger than {} MB", MAX_BYTES / 1024 / 1024).into());
     }
     let (bytes, is_canonical) = decoded(data).ok_or("its data URL is not valid base64")?;
-    let media_type = media_type(&bytes).ok_or("it is in no image format that is known")?;
+    let declared = header.get(5..header.len() - 7).unwrap_or_default();
+    let Some(media_type) = media_type(&bytes) else {
+        // The provider may know better; what it refuses is left out then.
+        let is_possible = !bytes.is_empty() && limits.types.contains(&declared) && url.len() <= limits.bytes;
+        return if is_possible { Ok(Outcome::Same) } else { Err("it is in no image format that is known".into()) };
+    };
     let is_accepted = limits.types.contains(&media_type);
     let as_it_is = || {
-        if is_canonical
-            && header.strip_prefix("data:").and_then(|rest| rest.strip_suffix(";base64")) == Some(media_type)
-        {
+        if is_canonical && header.starts_with("data:") && declared == media_type && header.ends_with(";base64") {
             Outcome::Same
         } else {
             Outcome::Converted(data_url(media_type, &bytes).into())
@@ -105,6 +108,8 @@ fn attempt(url: &str, limits: Limits) -> Result<Outcome, Reason> {
         }
         // A variant of the format that the provider may know.
         Err(Unreadable::Unsupported(Some((width, height)))) if is_accepted && fits(width, height) => Ok(as_it_is()),
+        // Decoders differ in what they forgive; an image that the provider refuses is left out then.
+        Err(Unreadable::Broken) if is_accepted && url.len() <= limits.bytes => Ok(as_it_is()),
         Err(Unreadable::Unsupported(_)) => Err(format!("its variant of {media_type} cannot be read").into()),
         Err(Unreadable::Broken) => Err(BROKEN.into()),
     }
