@@ -86,6 +86,8 @@ fn usage_is_told_apart_as_asked_in_pages() {
     ended(&client, &spawn(&client, "play usage-one"));
     let demo = client.send("POST", "/api/v1/sessions/stream", r#"{"agent_id":"demo","message":"hello"}"#).json();
     ended(&client, &demo);
+    // The call for the session's title is made once the turn is over, and counts too.
+    eventually("the title is counted", || (sums(&usage(&client, "?agent=demo")).1 == 2).then_some(()));
     let all = usage(&client, "");
     let entries = all.json()["usage"].as_array().unwrap().clone();
     assert_eq!(entries.len(), 2, "{all:?}");
