@@ -55,6 +55,8 @@ impl Turn {
     /// that the provider found too long: it must become clearly shorter. `false` if it cannot be made to fit; the turn
     /// has ended then.
     pub(crate) async fn fit_context(&mut self, overflowed: Option<u64>) -> Result<bool, Stopped> {
+        let mut size = self.estimated_context();
+        self.current_model().prepare(size).await;
         let window = self.context_window();
         let caps = [self.agent.model_options.max_output_tokens, self.current_model().max_output()];
         let answer = caps.into_iter().flatten().min();
@@ -64,7 +66,7 @@ impl Turn {
         let fitting = window - reserve(window);
         let budget = overflowed.map_or(fitting, |used| (used * 3 / 4).min(fitting));
         for round in 0..MAX_ROUNDS {
-            if self.estimated_context() <= budget {
+            if size <= budget {
                 return Ok(true);
             }
             let keep = budget / (2 << round);
@@ -96,8 +98,9 @@ impl Turn {
                     self.record(Event::HistoryCompacted(Compaction { summary, covers: cut, usage }))?;
                 }
             }
+            size = self.estimated_context();
         }
-        if self.estimated_context() <= budget {
+        if size <= budget {
             return Ok(true);
         }
         self.close(Outcome::MaxTokens, Usage::default(), "Tool call not run: the context window is full").await?;

@@ -43,7 +43,6 @@ impl Turn {
     /// Makes the next model call.
     pub(crate) async fn step(&mut self) -> Result<(), Stopped> {
         self.await_tools().await;
-        self.current_model().prepare().await;
         self.load_documents().await;
         self.load_permissions().await;
         self.tell_list_changes()?;

@@ -187,8 +187,9 @@ pub trait Model: Send + Sync + fmt::Debug + 'static {
         false
     }
 
-    /// Asks the provider what is not known of the model, once and within bounds. Needs no success.
-    fn prepare(&self) -> BoxFuture<'static, ()> {
+    /// Asks the provider what is not known of the model, once and within bounds, before a call of about so many tokens.
+    /// Needs no success.
+    fn prepare(&self, _tokens: u64) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }
 

@@ -45,7 +45,7 @@ struct Outcome {
 pub(super) async fn run(config: &Config, name: Option<&str>) -> anyhow::Result<ExitCode> {
     let providers = compose::providers(config)?;
     let Subject { model, body } = subject(config, &providers, name)?;
-    model.prepare().await;
+    model.prepare(0).await;
     anstream::println!("{}{}\n", model.name(), limits(&*model));
     let mut spent = Usage::default();
     let mut works = false;

@@ -28,6 +28,22 @@ use crate::model::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelReq
 /// How often one call is written anew.
 const MAX_CHANGES: usize = 12;
 
+/// Fields that nobody asked for, so that nobody misses them.
+const OURS: &[&str] = &[
+    "cache_control",
+    "include",
+    "options.num_ctx",
+    "prompt_cache_key",
+    "reasoning.summary",
+    "shift",
+    "store",
+    "stream_options",
+    "stream_options.include_obfuscation",
+    "thinking.block_binding",
+    "thinking.display",
+    "truncate",
+];
+
 /// A call under way.
 pub(super) struct Attempt {
     caller: Arc<Caller>,
@@ -97,8 +113,15 @@ impl Attempt {
             without_proofs: self.changes.without_proofs,
         };
         let patches = [self.caller.settings.body.as_ref(), self.request.body.as_ref()];
-        let written = self.wire.write(&ask).and_then(|written| {
-            let body = patch(written.body, &learned.fields, &patches)?;
+        let written = self.wire.write(&ask).and_then(|mut written| {
+            let (body, removed) = patch(written.body, &learned.fields, &patches)?;
+            let fields = removed.iter().filter(|field| !OURS.contains(&field.as_str()));
+            written.notices.extend(fields.map(|field| format!("{field} is not sent: {} does not take it", self.model)));
+            let refused = self.request.tools.iter().filter(|tool| learned.tools.contains(&tool.name));
+            written.notices.extend(refused.map(|tool| {
+                let (tool, model) = (&tool.name, &self.model);
+                format!("the tool {tool} is left out: the provider of {model} refuses its declaration")
+            }));
             Ok(Written { body, ..written })
         });
         written.map_err(|error| {

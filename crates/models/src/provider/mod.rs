@@ -61,6 +61,9 @@ use crate::{
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Calls of fewer tokens fit into every model's window.
+const SHORT: u64 = 3000;
+
 /// How often an idle connection is asked whether its peer still lives.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
@@ -397,7 +400,11 @@ impl Model for RemoteModel {
         self.kind == ProviderKind::Ollama || is_this_machine(&self.caller.settings.host)
     }
 
-    fn prepare(&self) -> BoxFuture<'static, ()> {
+    fn prepare(&self, tokens: u64) -> BoxFuture<'static, ()> {
+        // Every window holds a short conversation; only Ollama is told how large a window to use.
+        if tokens < SHORT && self.kind != ProviderKind::Ollama {
+            return Box::pin(std::future::ready(()));
+        }
         let caller = Arc::clone(&self.caller);
         let (wire, model) = (self.wire, self.model.clone());
         async move { caller.describe(wire, &model).await }.boxed()

@@ -9,23 +9,30 @@ use serde_json::{Value, value::RawValue};
 type Fields = BTreeMap<String, Box<RawValue>>;
 
 /// The body without the fields in `without` (a dot leads into an object), then with each of `patches` merged into it:
-/// objects are merged field by field, `null` removes a field, all else replaces what was there.
+/// objects are merged field by field, `null` removes a field, all else replaces what was there. Gives the names of the fields
+/// that were taken out, too.
 pub(super) fn patch(
     body: Vec<u8>,
     without: &BTreeSet<String>,
     patches: &[Option<&Json>],
-) -> Result<Vec<u8>, serde_json::Error> {
+) -> Result<(Vec<u8>, Vec<String>), serde_json::Error> {
+    let mut removed = Vec::new();
     if without.is_empty() && patches.iter().all(Option::is_none) {
-        return Ok(body);
+        return Ok((body, removed));
     }
     let mut fields: Fields = serde_json::from_slice(&body)?;
     for name in without {
+        let before = fields.len();
         match name.split_once('.') {
-            None => remove_field(&mut fields, name, without),
+            None => {
+                remove_field(&mut fields, name, without);
+                // The cap on the answer is only renamed.
+                removed.extend((fields.len() < before).then(|| name.clone()));
+            }
             Some((outer, inner)) => {
                 let Some(raw) = fields.get(outer) else { continue };
                 let mut value: Value = serde_json::from_str(raw.get())?;
-                remove(&mut value, inner);
+                removed.extend(remove(&mut value, inner).then(|| name.clone()));
                 if value.as_object().is_some_and(serde_json::Map::is_empty) {
                     fields.remove(outer);
                 } else {
@@ -48,7 +55,7 @@ pub(super) fn patch(
             }
         }
     }
-    serde_json::to_vec(&fields)
+    Ok((serde_json::to_vec(&fields)?, removed))
 }
 
 /// Takes a field out, and what means nothing without it. The cap on the answer has two names: a server that refuses one
@@ -69,11 +76,12 @@ fn remove_field(fields: &mut Fields, name: &str, without: &BTreeSet<String>) {
     }
 }
 
-fn remove(value: &mut Value, path: &str) {
-    let Some(object) = value.as_object_mut() else { return };
+/// Takes a field out. `false` if it was not there.
+fn remove(value: &mut Value, path: &str) -> bool {
+    let Some(object) = value.as_object_mut() else { return false };
     match path.split_once('.') {
-        None => drop(object.remove(path)),
-        Some((outer, inner)) => object.get_mut(outer).into_iter().for_each(|value| remove(value, inner)),
+        None => object.remove(path).is_some(),
+        Some((outer, inner)) => object.get_mut(outer).is_some_and(|value| remove(value, inner)),
     }
 }
 
@@ -100,12 +108,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(body: &str, without: &[&str], patches: &[&str], expected: &str) {
+    fn check(body: &str, without: &[&str], patches: &[&str], expected: &str) -> Vec<String> {
         let without = without.iter().map(ToString::to_string).collect();
         let patches: Vec<Json> = patches.iter().map(|patch| Json::parse(patch).unwrap()).collect();
         let patches: Vec<Option<&Json>> = patches.iter().map(Some).collect();
-        let patched = patch(body.as_bytes().to_vec(), &without, &patches).unwrap();
+        let (patched, removed) = patch(body.as_bytes().to_vec(), &without, &patches).unwrap();
         assert_eq!(String::from_utf8(patched).unwrap(), expected);
+        removed
     }
 
     #[test]
@@ -124,9 +133,16 @@ mod tests {
             &[r#"{"reasoning":{"effort":null},"z":null}"#],
             r#"{"model":"m","reasoning":{"summary":"auto"}}"#,
         );
-        check(body, &["z", "reasoning.effort", "no.such"], &[], r#"{"model":"m","reasoning":{"summary":"auto"}}"#);
+        let removed = check(
+            body,
+            &["z", "reasoning.effort", "no.such", "none"],
+            &[],
+            r#"{"model":"m","reasoning":{"summary":"auto"}}"#,
+        );
+        assert_eq!(removed, ["reasoning.effort", "z"]);
         check(body, &["reasoning.effort", "reasoning.summary"], &[], r#"{"model":"m","z":1.50}"#);
-        check(r#"{"max_tokens":5}"#, &["max_tokens"], &[], r#"{"max_completion_tokens":5}"#);
+        let renamed = check(r#"{"max_tokens":5}"#, &["max_tokens"], &[], r#"{"max_completion_tokens":5}"#);
+        assert_eq!(renamed, [] as [&str; 0]);
         check(r#"{"max_tokens":5}"#, &["max_tokens", "max_completion_tokens"], &[], "{}");
         check(r#"{"tools":[],"tool_choice":"auto"}"#, &["tools"], &[], "{}");
     }

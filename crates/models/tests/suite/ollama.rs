@@ -33,7 +33,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 /// What a request becomes once the server has described the model, and what is said of it.
 async fn check(model: &str, show: Option<&str>, request: ModelRequest, expect: Expect) {
     let (server, model) = serve(model, show).await;
-    model.prepare().await;
+    model.prepare(0).await;
     let answer = answer(&*model, request).await;
     assert!(answer.contains("text: ok"), "{answer}");
     let body = server.last_body();
@@ -70,8 +70,8 @@ async fn the_window_is_what_the_server_tells_once() {
     let (server, model) = serve("qwen3", Some(SHOW)).await;
     assert_eq!(model.context_window(), Some(8192));
     assert!(model.thinks());
-    tokio::join!(model.prepare(), model.prepare());
-    model.prepare().await;
+    tokio::join!(model.prepare(0), model.prepare(0));
+    model.prepare(0).await;
     assert_eq!(model.context_window(), Some(32_768));
     answer(&*model, request(vec![Message::user("hello")])).await;
     let lines: Vec<String> = server.seen().into_iter().map(|seen| format!("{} {}", seen.line, seen.body)).collect();
@@ -80,21 +80,21 @@ async fn the_window_is_what_the_server_tells_once() {
         POST /api/chat {"model":"qwen3","messages":[{"role":"user","content":"hello"}],"stream":true,"truncate":false,"shift":false,"options":{"num_ctx":32768}}"#]].assert_eq(&lines.join("\n"));
 
     let (_server, model) = serve("gemma", Some(PLAIN)).await;
-    model.prepare().await;
+    model.prepare(0).await;
     assert_eq!((model.context_window(), model.thinks()), (Some(8000), false));
 }
 
 #[tokio::test]
 async fn a_server_that_tells_nothing_is_not_asked_all_the_time() {
     let (server, model) = serve("qwen3", None).await;
-    model.prepare().await;
-    model.prepare().await;
+    model.prepare(0).await;
+    model.prepare(0).await;
     assert_eq!(server.seen().len(), 1);
     assert_eq!(model.context_window(), Some(8192));
     tokio::time::pause();
     tokio::time::advance(std::time::Duration::from_secs(61)).await;
     tokio::time::resume();
-    model.prepare().await;
+    model.prepare(0).await;
     assert_eq!(server.seen().len(), 2);
 }
 
@@ -105,7 +105,7 @@ async fn a_server_that_does_not_answer_is_not_waited_for() {
     let config = ProviderConfig { base_url, ..ProviderConfig::new(ProviderKind::Ollama) };
     let model = Provider::new("ollama", config).unwrap().model("qwen3");
     let began = tokio::time::Instant::now();
-    model.prepare().await;
+    model.prepare(0).await;
     assert_eq!(began.elapsed().as_secs(), 2);
 }
 

@@ -147,7 +147,7 @@ async fn tool_loop(case: &Case, options: ModelOptions, name: &str) -> Vec<String
         ..ProviderConfig::new(case.kind)
     };
     let model = fake.model(config, case.path, case.model);
-    model.prepare().await;
+    model.prepare(0).await;
     let document = DocumentId::mint();
     let mut messages = vec![first_message(&document)];
     let mut usage = Usage::default();

@@ -39,6 +39,7 @@ pub(super) enum Change {
 pub(super) struct Changes {
     pub(super) count: usize,
     pub(super) without_proofs: bool,
+    /// What to tell of it. Fields and tools are told of by each call that lacks them.
     pub(super) notices: Vec<String>,
 }
 
@@ -62,7 +63,7 @@ impl Changes {
             }
             Change::Field(field) => {
                 learn(&mut |learned| learned.fields.insert(field.clone()));
-                Some(format!("{field} is not sent: {model} does not take it"))
+                None
             }
             Change::MaxOutput(most) => {
                 learn(&mut |learned| learned.max_output.replace(most).is_none_or(|before| before > most));
@@ -70,7 +71,7 @@ impl Changes {
             }
             Change::Tool(tool) => {
                 learn(&mut |learned| learned.tools.insert(tool.clone()));
-                Some(format!("the tool {tool} is left out: the provider of {model} refuses its declaration"))
+                None
             }
             Change::Media(media) => {
                 learn(&mut |learned| media.iter().filter(|one| learned.media.insert(**one)).count() > 0);

@@ -184,7 +184,7 @@ fn the_same_change_is_made_once() {
     ] {
         assert_eq!(changes.apply(change.clone(), "m", &memory), is_new, "{change:?}");
     }
-    assert_eq!(changes.notices.len(), 4, "{:?}", changes.notices);
+    assert_eq!(changes.notices.len(), 2, "{:?}", changes.notices);
     let learned = memory.of("m");
     assert_eq!((learned.max_output, learned.is_blind), (Some(50), true));
     assert_eq!(memory.of("other"), Learned::default());
