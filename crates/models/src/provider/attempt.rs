@@ -18,6 +18,7 @@ use super::{
     call::{AnswerStream, Caller, Origin, Refused},
     catalog, chat,
     failure::Report,
+    learned::Learned,
     media::{self, Limits},
     patch::patch,
     responses,
@@ -53,6 +54,8 @@ pub(super) struct Attempt {
     model: String,
     request: ModelRequest,
     changes: Changes,
+    /// What is known of the model, and what this call found out. The latter is kept only if it helped.
+    learned: Learned,
     /// The request as it was sent last.
     body: Bytes,
 }
@@ -70,7 +73,8 @@ impl Attempt {
         request: ModelRequest,
     ) -> Result<EventStream, ModelError> {
         let request = media::readable(request, Limits::of(wire, caller.settings.is_official)).await;
-        let attempt = Self { caller, wire, from, model, request, changes: Changes::default(), body: Bytes::new() };
+        let (learned, changes) = (caller.memory.of(&model), Changes::default());
+        let attempt = Self { caller, wire, from, model, request, changes, learned, body: Bytes::new() };
         let (answer, attempt) = Box::new(attempt).begin().await?;
         Ok(Adapting { answer, attempt: Some(attempt), again: None }.boxed())
     }
@@ -97,18 +101,18 @@ impl Attempt {
 
     /// The wire of the call: another one than usual where the provider has asked for it.
     fn wire_of_choice(&self) -> &'static dyn Wire {
-        let wants = || self.caller.memory.look(&self.model, |learned| learned.wants_responses);
-        if self.wire.name() == chat::NAME && wants() == Some(true) { &responses::Responses } else { self.wire }
+        let is_other = self.wire.name() == chat::NAME && self.learned.wants_responses;
+        if is_other { &responses::Responses } else { self.wire }
     }
 
     fn write(&self) -> Result<Written, ModelError> {
-        let learned = self.caller.memory.of(&self.model);
+        let learned = &self.learned;
         let ask = Ask {
             from: &self.from,
             model: &self.model,
             settings: &self.caller.settings,
             known: catalog::known(&self.model),
-            learned: &learned,
+            learned,
             request: &self.request,
             without_proofs: self.changes.without_proofs,
         };
@@ -132,16 +136,14 @@ impl Attempt {
 
     /// Learns from a refusal. `true` if the call shall be made again, without what was refused.
     fn adapt(&mut self, error: &ModelError, report: &Report) -> bool {
-        let memory = &self.caller.memory;
         match error.kind {
             ModelErrorKind::ContextOverflow => {
                 self.learn_window(report);
                 false
             }
             ModelErrorKind::Rejected if self.changes.count < MAX_CHANGES => {
-                let learned = memory.of(&self.model);
-                let change = adapt::change(report, &self.request, &self.body, &learned);
-                let is_new = change.is_some_and(|change| self.changes.apply(change, &self.model, memory));
+                let change = adapt::change(report, &self.request, &self.body, &self.learned);
+                let is_new = change.is_some_and(|change| self.changes.apply(change, &self.model, &mut self.learned));
                 if is_new {
                     tracing::debug!(model = self.from, %error, "asking again without what was refused");
                 }
@@ -151,6 +153,13 @@ impl Attempt {
             | ModelErrorKind::RateLimited
             | ModelErrorKind::Unavailable
             | ModelErrorKind::Timeout => false,
+        }
+    }
+
+    /// Keeps what was found out: the provider answers.
+    fn succeed(self) {
+        if self.changes.count > 0 {
+            self.caller.memory.learn(&self.model, |known| known.merge(self.learned));
         }
     }
 
@@ -194,8 +203,10 @@ impl Stream for Adapting {
             }
             match ready!(this.answer.poll_next_unpin(cx)) {
                 Some(Ok(event)) => {
-                    if shows(&event) {
-                        this.attempt = None;
+                    if shows(&event)
+                        && let Some(attempt) = this.attempt.take()
+                    {
+                        attempt.succeed();
                     }
                     return Poll::Ready(Some(Ok(event)));
                 }

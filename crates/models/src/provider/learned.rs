@@ -38,6 +38,20 @@ pub(super) struct Learned {
     pub(super) takes_tools: Option<bool>,
 }
 
+impl Learned {
+    /// Adds what another call has found out.
+    pub(super) fn merge(&mut self, other: Self) {
+        let least = |a: Option<u64>, b: Option<u64>| [a, b].into_iter().flatten().min();
+        self.window = least(self.window, other.window);
+        self.max_output = least(self.max_output, other.max_output);
+        self.fields.extend(other.fields);
+        self.tools.extend(other.tools);
+        self.media.extend(other.media);
+        self.wants_responses |= other.wants_responses;
+        self.is_blind |= other.is_blind;
+    }
+}
+
 /// Tells images and documents apart without keeping them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct MediaDigest([u8; 12]);

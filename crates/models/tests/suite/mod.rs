@@ -1,3 +1,4 @@
+mod adapting;
 mod aimock;
 mod bodies;
 mod demo;

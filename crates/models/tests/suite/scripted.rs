@@ -37,19 +37,28 @@ impl Scripted {
 
 /// Serves, for each request, the status and body of the first route whose word is in the request's path; 404 without one.
 pub(crate) async fn scripted(routes: Vec<(&'static str, &'static str, String)>) -> Scripted {
+    judged(move |seen| {
+        let route = routes.iter().find(|(path, _, _)| seen.line.contains(path));
+        route.map_or(("404 Not Found", String::new()), |(_, status, body)| (*status, body.clone()))
+    })
+    .await
+}
+
+/// Serves the status and body that `judge` finds fit for each request.
+pub(crate) async fn judged(judge: impl Fn(&Seen) -> (&'static str, String) + Send + Sync + 'static) -> Scripted {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let seen = Arc::new(Mutex::new(Vec::new()));
     let shared = Arc::clone(&seen);
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            answer(socket, &routes, &shared).await;
+            answer(socket, &judge, &shared).await;
         }
     });
     Scripted { url, seen }
 }
 
-async fn answer(mut socket: TcpStream, routes: &[(&str, &str, String)], seen: &Mutex<Vec<Seen>>) {
+async fn answer(mut socket: TcpStream, judge: &impl Fn(&Seen) -> (&'static str, String), seen: &Mutex<Vec<Seen>>) {
     let mut bytes = Vec::new();
     let head = loop {
         if socket.read_buf(&mut bytes).await.unwrap() == 0 {
@@ -65,9 +74,9 @@ async fn answer(mut socket: TcpStream, routes: &[(&str, &str, String)], seen: &M
         socket.read_buf(&mut bytes).await.unwrap();
     }
     let line = head.lines().next().unwrap().trim_end_matches(" HTTP/1.1").to_owned();
-    let route = routes.iter().find(|(path, _, _)| line.contains(path));
-    let (status, body) = route.map_or(("404 Not Found", ""), |(_, status, body)| (*status, body.as_str()));
-    seen.lock().unwrap().push(Seen { line, head: lower, body: String::from_utf8(bytes).unwrap() });
+    let request = Seen { line, head: lower, body: String::from_utf8(bytes).unwrap() };
+    let (status, body) = judge(&request);
+    seen.lock().unwrap().push(request);
     let length = body.len();
     let response = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
     // The other side may have had enough before all is written.

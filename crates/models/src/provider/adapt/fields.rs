@@ -157,6 +157,9 @@ fn snake_case(name: &str) -> String {
     }
 }
 
+/// No model's longest answer is shorter, in tokens.
+const SHORTEST: u64 = 256;
+
 /// The longest answer that a refusal of our cap names.
 pub(super) fn max_output(words: &str) -> Option<u64> {
     let is_about_cap =
@@ -167,11 +170,12 @@ pub(super) fn max_output(words: &str) -> Option<u64> {
     if !is_about_cap || words.contains("context") {
         return None;
     }
-    if words.contains("(exclusive)") {
-        return number_after(words, "to ").map(|most| most.saturating_sub(1));
-    }
-    ["at most ", " > ", "<= ", "less than or equal to ", "maximum value of ", "maximum of "]
-        .iter()
-        .find_map(|marker| number_after(words, marker))
-        .filter(|most| *most > 0)
+    let most = if words.contains("(exclusive)") {
+        number_after(words, "to ").map(|most| most.saturating_sub(1))
+    } else {
+        let markers = ["at most ", " > ", "<= ", "less than or equal to ", "maximum value of ", "maximum of "];
+        markers.iter().find_map(|marker| number_after(words, marker))
+    };
+    // A number that is misread must not cut every later answer short.
+    most.filter(|most| *most >= SHORTEST)
 }

@@ -11,7 +11,7 @@ mod tools;
 
 use super::{
     failure::Report,
-    learned::{Learned, MediaDigest, Memory},
+    learned::{Learned, MediaDigest},
 };
 use crate::model::ModelRequest;
 
@@ -44,45 +44,27 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Keeps a change in mind. `false` if it is in force already, so that the same request would be sent again.
-    pub(super) fn apply(&mut self, change: Change, model: &str, memory: &Memory) -> bool {
+    /// Makes a change. `false` if it is in force already, so that the same request would be sent again.
+    pub(super) fn apply(&mut self, change: Change, model: &str, learned: &mut Learned) -> bool {
         self.count += 1;
-        let mut is_new = true;
-        let mut learn = |change: &mut dyn FnMut(&mut Learned) -> bool| {
-            memory.learn(model, |learned| is_new = change(learned));
-        };
-        let notice = match change {
-            Change::Proofs => {
-                is_new = !self.without_proofs;
-                self.without_proofs = true;
-                None
-            }
-            Change::Responses => {
-                learn(&mut |learned| !std::mem::replace(&mut learned.wants_responses, true));
-                None
-            }
-            Change::Field(field) => {
-                learn(&mut |learned| learned.fields.insert(field.clone()));
-                None
-            }
-            Change::MaxOutput(most) => {
-                learn(&mut |learned| learned.max_output.replace(most).is_none_or(|before| before > most));
-                None
-            }
-            Change::Tool(tool) => {
-                learn(&mut |learned| learned.tools.insert(tool.clone()));
-                None
-            }
+        let mut notice = None;
+        let is_new = match change {
+            Change::Proofs => !std::mem::replace(&mut self.without_proofs, true),
+            Change::Responses => !std::mem::replace(&mut learned.wants_responses, true),
+            Change::Field(field) => learned.fields.insert(field),
+            Change::MaxOutput(most) => learned.max_output.replace(most).is_none_or(|before| before > most),
+            Change::Tool(tool) => learned.tools.insert(tool),
             Change::Media(media) => {
-                learn(&mut |learned| media.iter().filter(|one| learned.media.insert(**one)).count() > 0);
-                Some(match media.len() {
+                let count = media.into_iter().filter(|one| learned.media.insert(*one)).count();
+                notice = Some(match count {
                     1 => format!("an image or document is left out: the provider of {model} refuses it"),
-                    count => format!("{count} images and documents are left out: the provider of {model} refuses them"),
-                })
+                    _ => format!("{count} images and documents are left out: the provider of {model} refuses them"),
+                });
+                count > 0
             }
             Change::AllImages => {
-                learn(&mut |learned| !std::mem::replace(&mut learned.is_blind, true));
-                Some(format!("images are left out: {model} reads none"))
+                notice = Some(format!("images are left out: {model} reads none"));
+                !std::mem::replace(&mut learned.is_blind, true)
             }
         };
         self.notices.extend(notice.filter(|_| is_new));

@@ -1,0 +1,215 @@
+//! Providers that refuse a part of a request are asked again without it.
+
+use std::sync::Arc;
+
+use everturn_core::{Block, Content, Json, Message, ModelOptions, ToolSpec};
+use everturn_models::{Model, ModelRequest, OpenAiWire, Provider, ProviderConfig, ProviderKind};
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use super::{
+    scripted::{Scripted, Seen, judged},
+    transcript::answer,
+};
+
+const CHAT: &str =
+    "data: {\"choices\":[{\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+const PNG: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+fn refused(message: &str) -> (&'static str, String) {
+    ("400 Bad Request", json!({ "error": { "message": message, "type": "invalid_request_error" } }).to_string())
+}
+
+/// A server that refuses what `judge` finds wrong with a body, and its model.
+async fn server(judge: impl Fn(&Value) -> Option<String> + Send + Sync + 'static) -> (Scripted, Arc<dyn Model>) {
+    let server = judged(move |seen: &Seen| {
+        let body: Value = serde_json::from_str(&seen.body).unwrap_or_default();
+        judge(&body).map_or(("200 OK", CHAT.to_owned()), |message| refused(&message))
+    })
+    .await;
+    let config = ProviderConfig { base_url: Some(server.url.clone()), ..ProviderConfig::new(ProviderKind::OpenAi) };
+    let model = Provider::new("test", config).unwrap().model("m");
+    (server, model)
+}
+
+fn tool(name: &str) -> ToolSpec {
+    let input_schema = Json::parse(r#"{"type":"object","properties":{}}"#).unwrap();
+    ToolSpec { name: name.into(), title: None, description: "A tool.".into(), input_schema }
+}
+
+fn request() -> ModelRequest {
+    let blocks = vec![Block::Text("look".into()), Block::Image { url: PNG.into() }];
+    ModelRequest {
+        messages: [Message::User { content: Content::Blocks(blocks) }].into(),
+        tools: [tool("good"), tool("bad")].into(),
+        options: ModelOptions { temperature: Some(200), max_output_tokens: Some(9000), ..ModelOptions::default() },
+        ..ModelRequest::default()
+    }
+}
+
+/// Two calls of one model: what they give, and how many requests it took.
+async fn check(judge: impl Fn(&Value) -> Option<String> + Send + Sync + 'static, expect: Expect) {
+    let (server, model) = server(judge).await;
+    let first = answer(&*model, request()).await;
+    let took = server.seen().len();
+    let second = answer(&*model, request()).await;
+    expect.assert_eq(&format!("{first}\n({took} requests)\n{second}\n({} requests)", server.seen().len() - took));
+}
+
+#[tokio::test]
+async fn fields() {
+    let judge = |body: &Value| {
+        let message = "Unsupported parameter: 'temperature' is not supported with this model.";
+        body.get("temperature").map(|_| message.to_owned())
+    };
+    check(
+        judge,
+        expect![[r#"
+        notice: temperature is not sent: m does not take it
+        text: ok
+        finished: Stop ?
+        (2 requests)
+        notice: temperature is not sent: m does not take it
+        text: ok
+        finished: Stop ?
+        (1 requests)"#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn caps() {
+    let judge = |body: &Value| {
+        let message =
+            |asked| format!("max_tokens: {asked} > 4096, which is the maximum allowed number of output tokens for m");
+        body["max_tokens"].as_u64().filter(|asked| *asked > 4096).map(message)
+    };
+    check(
+        judge,
+        expect![[r#"
+        text: ok
+        finished: Stop ?
+        (2 requests)
+        text: ok
+        finished: Stop ?
+        (1 requests)"#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn tools() {
+    let judge = |body: &Value| {
+        let bad = body["tools"].as_array()?.iter().position(|tool| tool["function"]["name"] == "bad")?;
+        Some(format!("Invalid schema: tools[{bad}].function.parameters is too clever"))
+    };
+    check(
+        judge,
+        expect![[r#"
+        notice: the tool bad is left out: the provider of m refuses its declaration
+        text: ok
+        finished: Stop ?
+        (2 requests)
+        notice: the tool bad is left out: the provider of m refuses its declaration
+        text: ok
+        finished: Stop ?
+        (1 requests)"#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn images() {
+    let judge = |body: &Value| {
+        body.to_string().contains("image_url").then(|| "Invalid image data: could not process image".to_owned())
+    };
+    check(
+        judge,
+        expect![[r#"
+        notice: an image or document is left out: the provider of m refuses it
+        text: ok
+        finished: Stop ?
+        (2 requests)
+        text: ok
+        finished: Stop ?
+        (1 requests)"#]],
+    )
+    .await;
+}
+
+/// One part after the other is found, and a provider that takes nothing at all is not asked without end.
+#[tokio::test]
+async fn everything_and_nothing() {
+    let judge = |body: &Value| {
+        if body.get("temperature").is_some() {
+            return Some("temperature: Extra inputs are not permitted".to_owned());
+        }
+        if body.to_string().contains("image_url") {
+            return Some("messages[0].content[1]: image is broken".to_owned());
+        }
+        body.get("tools").map(|_| "m does not support tools".to_owned())
+    };
+    check(judge, expect![[r#"
+        notice: an image or document is left out: the provider of m refuses it|temperature is not sent: m does not take it|tools is not sent: m does not take it
+        text: ok
+        finished: Stop ?
+        (4 requests)
+        notice: temperature is not sent: m does not take it|tools is not sent: m does not take it
+        text: ok
+        finished: Stop ?
+        (1 requests)"#]])
+    .await;
+    check(
+        |_| Some("Invalid value: 'temperature', 'tools[0]', an image, max_tokens: 9 > 1".to_owned()),
+        expect![[r#"
+        Rejected: test answered 400: Invalid value: 'temperature', 'tools[0]', an image, max_tokens: 9 > 1
+        (6 requests)
+        Rejected: test answered 400: Invalid value: 'temperature', 'tools[0]', an image, max_tokens: 9 > 1
+        (6 requests)"#]],
+    )
+    .await;
+}
+
+/// An overflow tells the window, by a number or by having happened.
+#[tokio::test]
+async fn windows() {
+    for (message, window) in [
+        ("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.", Some(8192)),
+        ("Your input exceeds the context window of this model.", Some(939)),
+    ] {
+        let (_server, model) = server(move |_| Some(message.to_owned())).await;
+        assert_eq!(model.context_window(), None);
+        assert!(answer(&*model, request()).await.starts_with("ContextOverflow: "), "{message}");
+        assert_eq!(model.context_window(), window, "{message}");
+    }
+}
+
+/// OpenAI refuses reasoning that it cannot read in the stream of its answer, before it says anything.
+#[tokio::test]
+async fn proofs_that_are_refused_within_a_stream() {
+    let failed = json!({ "type": "response.failed", "response": { "status": "failed", "error": {
+        "code": "invalid_encrypted_content",
+        "message": "The encrypted content gAAA could not be verified. Reason: it could not be decrypted or parsed.",
+    } } });
+    let done = json!({ "type": "response.completed", "response": { "status": "completed", "output": [],
+        "usage": { "input_tokens": 1, "output_tokens": 1 } } });
+    let text = json!({ "type": "response.output_text.delta", "output_index": 0, "item_id": "msg_1", "content_index": 0, "delta": "ok" });
+    let server = judged(move |seen: &Seen| {
+        let frames: &[&Value] = if seen.body.contains("gAAA") { &[&failed] } else { &[&text, &done] };
+        ("200 OK", frames.iter().map(|frame| format!("data: {frame}\n\n")).collect())
+    })
+    .await;
+    let config = ProviderConfig {
+        base_url: Some(server.url.clone()),
+        wire: Some(OpenAiWire::Responses),
+        ..ProviderConfig::new(ProviderKind::OpenAi)
+    };
+    let model = Provider::new("test", config).unwrap().model("gpt-6-sol");
+    let proof = r#"responses:{"from":"test/gpt-6-sol","pieces":[{"own":{"reasoning":{"id":"rs_1","summary":[],"encrypted_content":"gAAA"}}},{"text":5},{"own":{"message":{"phase":null}}}]}"#;
+    let thought = Content::answer("hm".into(), Some(proof.into()), "hello".into(), vec![]);
+    let messages = [Message::user("hi"), Message::Assistant { content: thought }, Message::user("again")];
+    let shown = answer(&*model, ModelRequest { messages: messages.into(), ..ModelRequest::default() }).await;
+    assert_eq!(shown, "text: ok\nused: 1+1\nfinished: Stop 1+1");
+    assert_eq!(server.seen().len(), 2);
+    assert!(server.seen()[0].body.contains("gAAA") && server.last_body().contains("hello"), "{:?}", server.seen());
+}
