@@ -124,6 +124,27 @@ async fn a_long_document_is_cut_with_a_note() {
     .assert_debug_eq(&given(&model)[1]);
 }
 
+/// A PDF file goes as it is to a provider that reads such files, with its text for those that do not.
+#[tokio::test(start_paused = true)]
+async fn a_pdf_is_given_whole_to_those_who_read_it() {
+    const PDF: &[u8] =
+        b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n3 0 obj<</Type/Page/Parent 2 0 R>>endobj\n\
+        trailer<</Root 1 0 R>>\n%%EOF\n";
+    for reads in [true, false] {
+        let model = ScriptedModel::new("test/one", [vec![say("I see."), stop()]]);
+        let model = if reads { model.that_reads_pdf() } else { model };
+        let world = World::start(Setup::with_models([model.clone()])).await;
+        let document = world.upload("paper.pdf", PDF).await;
+        let started = world.submit(world.message_with("Read", &[&document.id]).await).await.unwrap();
+        world.transcript(&started).await;
+        let content = model.requests()[0].documents[&document.id].clone();
+        assert_eq!((content.name.as_str(), content.media_type.as_str()), ("paper.pdf", "application/pdf"));
+        assert!(content.text.starts_with("<document name=\"paper.pdf\""), "{}", content.text);
+        let whole = content.base64.map(|base64| base64.starts_with("JVBERi0xLjQK"));
+        assert_eq!(whole, reads.then_some(true));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_picture_is_shown() {
     let model = ScriptedModel::new("test/one", [vec![say("Nice."), stop()], vec![say("Large."), stop()]]);

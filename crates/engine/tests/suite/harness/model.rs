@@ -98,6 +98,7 @@ pub(crate) struct ScriptedModel {
     name: String,
     context_window: Option<u64>,
     thinks: bool,
+    reads_pdf: bool,
     brain: Mutex<Brain>,
     requests: Mutex<Vec<ModelRequest>>,
     called: watch::Sender<usize>,
@@ -124,6 +125,7 @@ impl ScriptedModel {
             name: name.to_owned(),
             context_window: None,
             thinks: false,
+            reads_pdf: false,
             brain: Mutex::new(Box::new(brain)),
             requests: Mutex::default(),
             called: watch::Sender::new(0),
@@ -142,6 +144,13 @@ impl ScriptedModel {
     pub(crate) fn that_thinks(self: Arc<Self>) -> Arc<Self> {
         let mut model = Arc::into_inner(self).expect("nobody uses the model yet");
         model.thinks = true;
+        Arc::new(model)
+    }
+
+    /// The same, but its provider reads PDF files.
+    pub(crate) fn that_reads_pdf(self: Arc<Self>) -> Arc<Self> {
+        let mut model = Arc::into_inner(self).expect("nobody uses the model yet");
+        model.reads_pdf = true;
         Arc::new(model)
     }
 
@@ -174,6 +183,10 @@ impl Model for ScriptedModel {
 
     fn thinks(&self) -> bool {
         self.thinks
+    }
+
+    fn reads_pdf(&self) -> bool {
+        self.reads_pdf
     }
 
     fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<EventStream, ModelError>> {
