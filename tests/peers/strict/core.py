@@ -159,15 +159,15 @@ class Scope:
             del self.journal[:-JOURNAL_LIMIT]
         return entry
 
-    def cached_prefix(self, cache, text, minimum, step):
-        """The tokens of `text` that an earlier text of the same cache begins with, and keeps `text` for later ones."""
+    def cached_prefix(self, cache, text, minimum, step, total):
+        """How many of the `total` tokens of `text` an earlier text of the same cache begins with. Keeps `text` for later ones."""
         data = text.encode()
         with self.lock:
             earlier = self.prefixes.setdefault(cache, [])
             longest = max((common_prefix(data, each) for each in earlier), default=0)
             earlier.append(data)
             del earlier[:-64]
-        tokens = longest // 4 // step * step
+        tokens = total * longest // max(len(data), 1) // step * step
         return tokens if tokens >= minimum else 0
 
 

@@ -152,10 +152,10 @@ def call(scope, request):
     pieces = pieces_of(scope, "gemini", request.model, tools, history.steps, thinks, mode == "ANY")
     gemini_stream.refuse_if_scripted(pieces, history.has_images)
     text = compact([body.get("systemInstruction"), body.get("tools")]) + "".join(compact(content) for content in body["contents"])
-    cached = scope.cached_prefix(("gemini", request.model), text, model.cache_minimum, 1)
+    cached = scope.cached_prefix(("gemini", request.model), text, model.cache_minimum, 1, tokens)
     if request.query.get("alt") != "sse" or ":generateContent" in request.path:
         refuse("This fake answers streamGenerateContent with alt=sse only.")
-    return "text/event-stream", gemini_stream.events(scope, request, body, model, pieces, {"prompt": max(tokens, cached), "cached": cached})
+    return "text/event-stream", gemini_stream.events(scope, request, body, model, pieces, {"prompt": tokens, "cached": cached})
 
 
 def check_config(scope, body, name, model):

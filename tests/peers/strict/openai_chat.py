@@ -38,8 +38,8 @@ def call(scope, request):
         person.refuse("This fake answers streams only.", "stream")
     text = compact(body.get("tools") or []) + "".join(compact(message) for message in messages)
     tokens = token_count([messages, body.get("tools") or []])
-    cached = scope.cached_prefix((person.name, request.model, body.get("prompt_cache_key")), text, person.cache_minimum, person.cache_step)
-    return "text/event-stream", chat_stream.events(scope, request, person, pieces, {"input": max(tokens, cached), "cached": cached})
+    cached = scope.cached_prefix((person.name, request.model, body.get("prompt_cache_key")), text, person.cache_minimum, person.cache_step, tokens)
+    return "text/event-stream", chat_stream.events(scope, request, person, pieces, {"input": tokens, "cached": cached})
 
 
 def check_openai(scope, request, body):

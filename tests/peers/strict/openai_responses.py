@@ -262,5 +262,5 @@ def use(scope, body, items, model):
     plain = without(items, "prompt_cache_breakpoint")
     text = compact([body.get("tools") or [], body.get("instructions") or ""]) + "".join(compact(item) for item in plain)
     tokens = token_count([body.get("instructions") or "", body.get("tools") or [], items])
-    cached = scope.cached_prefix(("openai", model, body.get("prompt_cache_key")), text, 1024, 128)
-    return {"input": max(tokens, cached), "cached": cached}
+    cached = scope.cached_prefix(("openai", model, body.get("prompt_cache_key")), text, 1024, 128, tokens)
+    return {"input": tokens, "cached": cached}
