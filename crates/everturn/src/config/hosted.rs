@@ -58,7 +58,7 @@ const fn compatible(
 /// The hosted providers that the environment has keys for.
 pub(super) fn find(environment: &Environment) -> Vec<HostedProvider> {
     let hosted = HOSTED.iter().filter_map(|hosted| {
-        let key = hosted.keys.iter().find_map(|variable| environment.get(variable))?;
+        let key = hosted.keys.iter().find_map(|variable| environment.get(variable))?.trim();
         let base_url = match hosted.name {
             "openai" => openai_address(environment),
             "anthropic" => anthropic_address(environment),
@@ -99,7 +99,7 @@ fn gemini_address(environment: &Environment) -> Option<String> {
 
 /// Azure's OpenAI: a deployment is called by the name that its owner gave it, so that nothing can be guessed.
 fn azure(environment: &Environment) -> Option<HostedProvider> {
-    let key = environment.get("AZURE_OPENAI_API_KEY")?;
+    let key = environment.get("AZURE_OPENAI_API_KEY")?.trim();
     let endpoint = environment.get("AZURE_OPENAI_ENDPOINT")?.trim().trim_end_matches('/');
     let model = environment.get("AZURE_OPENAI_DEPLOYMENT")?.to_owned();
     let base_url = if endpoint.contains("/openai") { endpoint.to_owned() } else { format!("{endpoint}/openai/v1") };

@@ -4,6 +4,7 @@
 //! the request is written anew; see [`super::adapt`]. Once something was shown, a failure is the engine's to judge.
 
 use std::{
+    borrow::Cow,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -18,7 +19,7 @@ use super::{
     call::{AnswerStream, Caller, Origin, Refused},
     catalog, chat,
     failure::Report,
-    learned::Learned,
+    learned::{Learned, declaration},
     media::{self, Limits},
     patch::patch,
     responses,
@@ -28,6 +29,9 @@ use crate::model::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelReq
 
 /// How often one call is written anew.
 const MAX_CHANGES: usize = 12;
+
+/// The shortest answer that is worth a call, in tokens.
+const SHORTEST_ANSWER: u64 = 256;
 
 /// Fields that nobody asked for, so that nobody misses them.
 const OURS: &[&str] = &[
@@ -73,10 +77,16 @@ impl Attempt {
         request: ModelRequest,
     ) -> Result<EventStream, ModelError> {
         let request = media::readable(request, Limits::of(wire, caller.settings.is_official)).await;
-        let (learned, changes) = (caller.memory.of(&model), Changes::default());
-        let attempt = Self { caller, wire, from, model, request, changes, learned, body: Bytes::new() };
+        let (mut learned, changes) = (caller.memory.of(&model), Changes::default());
+        if !learned.declarations.is_empty() {
+            let refused = request.tools.iter().filter(|tool| learned.declarations.contains(&declaration(tool)));
+            learned.tools = refused.map(|tool| tool.name.clone()).collect();
+        }
+        let mut attempt = Self { caller, wire, from, model, request, changes, learned, body: Bytes::new() };
+        attempt.leave_room();
+        let origin = (Arc::clone(&attempt.caller), attempt.model.clone());
         let (answer, attempt) = Box::new(attempt).begin().await?;
-        Ok(Adapting { answer, attempt: Some(attempt), again: None }.boxed())
+        Ok(Adapting { answer, origin, attempt: Some(attempt), again: None }.boxed())
     }
 
     async fn begin(mut self: Box<Self>) -> Begun {
@@ -94,6 +104,10 @@ impl Attempt {
                     return Ok((answer, self));
                 }
                 Err(Refused { error, report }) if self.adapt(&error, &report) => {}
+                Err(Refused { report, .. }) if report.is_declined() => {
+                    let failures = self.caller.failures.clone();
+                    return Ok((AnswerStream::declined(self.wire, failures, report.words()), self));
+                }
                 Err(Refused { error, .. }) => return Err(error),
             }
         }
@@ -107,13 +121,19 @@ impl Attempt {
 
     fn write(&self) -> Result<Written, ModelError> {
         let learned = &self.learned;
+        let asked = self.request.options.effort;
+        let nearest = asked.and_then(|asked| learned.efforts.get(&asked).copied());
+        let mut request = Cow::Borrowed(&self.request);
+        if nearest.is_some() {
+            request.to_mut().options.effort = nearest;
+        }
         let ask = Ask {
             from: &self.from,
             model: &self.model,
             settings: &self.caller.settings,
             known: catalog::known(&self.model),
             learned,
-            request: &self.request,
+            request: &request,
             without_proofs: self.changes.without_proofs,
         };
         let patches = [self.caller.settings.body.as_ref(), self.request.body.as_ref()];
@@ -121,6 +141,10 @@ impl Attempt {
             let (body, removed) = patch(written.body, &learned.fields, &patches)?;
             let fields = removed.iter().filter(|field| !OURS.contains(&field.as_str()));
             written.notices.extend(fields.map(|field| format!("{field} is not sent: {} does not take it", self.model)));
+            if let (Some(asked), Some(nearest)) = (asked, nearest) {
+                let (asked, nearest) = (asked.as_str(), nearest.as_str());
+                written.notices.push(format!("effort is {nearest}: {} does not know {asked}", self.model));
+            }
             let refused = self.request.tools.iter().filter(|tool| learned.tools.contains(&tool.name));
             written.notices.extend(refused.map(|tool| {
                 let (tool, model) = (&tool.name, &self.model);
@@ -137,10 +161,7 @@ impl Attempt {
     /// Learns from a refusal. `true` if the call shall be made again, without what was refused.
     fn adapt(&mut self, error: &ModelError, report: &Report) -> bool {
         match error.kind {
-            ModelErrorKind::ContextOverflow => {
-                self.learn_window(report);
-                false
-            }
+            ModelErrorKind::ContextOverflow => self.adapt_to_window(report),
             ModelErrorKind::Rejected if self.changes.count < MAX_CHANGES => {
                 let change = adapt::change(report, &self.request, &self.body, &self.learned);
                 let is_new = change.is_some_and(|change| self.changes.apply(change, &self.model, &mut self.learned));
@@ -163,25 +184,56 @@ impl Attempt {
         }
     }
 
-    /// Keeps what an overflow says about the model's window: the size that it names, else that it is smaller than what was
-    /// sent, by our own estimate.
-    fn learn_window(&self, report: &Report) {
-        let sent = || {
-            let tokens = context::estimate_text(&self.request.system)
-                + context::estimate(&self.request.messages)
-                + context::estimate_tools(&self.request.tools);
-            (tokens - tokens / 10).max(1)
-        };
-        let window = report.window().unwrap_or_else(sent);
-        self.caller.memory.learn(&self.model, |learned| {
-            learned.window = Some(learned.window.map_or(window, |known| known.min(window)));
-        });
+    /// Asks for no longer an answer than there is room for, where the window is configured or was told by an overflow.
+    fn leave_room(&mut self) {
+        let Some(window) = self.caller.settings.context_window.or(self.learned.window) else { return };
+        let room = window.saturating_sub(self.estimate() * 5 / 4);
+        let asked = &mut self.request.options.max_output_tokens;
+        if room >= SHORTEST_ANSWER && asked.is_some_and(|asked| asked > room) {
+            *asked = Some(room);
+        }
+    }
+
+    /// Learns from an overflow. `true` if the question itself fits: then the call is made again with room for a shorter
+    /// answer.
+    fn adapt_to_window(&mut self, report: &Report) -> bool {
+        let is_quoted = report.window_words().is_some_and(|words| adapt::is_quoted(&self.body, &words));
+        let Some(window) = report.window().filter(|_| !is_quoted) else { return false };
+        // What the model has read before fits, whatever this says.
+        if window < self.learned.proven {
+            return false;
+        }
+        // Our estimate may be too low.
+        let sent = self.estimate() * 5 / 4;
+        let asked = self.request.options.max_output_tokens.unwrap_or(u64::MAX);
+        let room = window.saturating_sub(sent);
+        if room >= SHORTEST_ANSWER && room < asked && self.changes.count < MAX_CHANGES {
+            self.changes.count += 1;
+            self.request.options.max_output_tokens = Some(room);
+            self.learned.window = Some(self.learned.window.map_or(window, |known| known.min(window)));
+            return true;
+        }
+        // A window that is much larger than what was sent cannot have overflowed.
+        if window <= self.estimate().saturating_mul(4) {
+            self.caller.memory.learn(&self.model, |learned| {
+                learned.window = Some(learned.window.map_or(window, |known| known.min(window)));
+            });
+        }
+        false
+    }
+
+    /// Our estimate of what the call sends, in tokens.
+    fn estimate(&self) -> u64 {
+        context::estimate_text(&self.request.system)
+            + context::estimate(&self.request.messages)
+            + context::estimate_tools(&self.request.tools)
     }
 }
 
 /// An answer whose call may be made again until something of it was shown.
 struct Adapting {
     answer: AnswerStream,
+    origin: (Arc<Caller>, String),
     /// The call, with its conversation, for as long as it may be made again.
     attempt: Option<Box<Attempt>>,
     again: Option<BoxFuture<'static, Begun>>,
@@ -203,6 +255,9 @@ impl Stream for Adapting {
             }
             match ready!(this.answer.poll_next_unpin(cx)) {
                 Some(Ok(event)) => {
+                    if let ModelEvent::Finished { usage: Some(usage), .. } = &event {
+                        this.prove(usage.input);
+                    }
                     if shows(&event)
                         && let Some(attempt) = this.attempt.take()
                     {
@@ -222,6 +277,16 @@ impl Stream for Adapting {
                 }
                 None => return Poll::Ready(None),
             }
+        }
+    }
+}
+
+impl Adapting {
+    /// Keeps how much the model has read, as it tells itself.
+    fn prove(&self, input: u64) {
+        let (caller, model) = &self.origin;
+        if caller.memory.look(model, |learned| learned.proven).unwrap_or(0) < input {
+            caller.memory.learn(model, |learned| learned.proven = learned.proven.max(input));
         }
     }
 }

@@ -7,7 +7,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, stream::BoxStream};
+use futures_util::{
+    Stream, StreamExt,
+    stream::{self, BoxStream},
+};
 use http::header::CONTENT_TYPE;
 use reqwest::{Client, Response, Url};
 
@@ -20,7 +23,7 @@ use super::{
     proof::{self, Proof},
     wire::{ListedModel, Settings, Wire},
 };
-use crate::model::{ModelError, ModelErrorKind, ModelEvent};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelFinish};
 
 /// How much of a response that is no answer is read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -56,7 +59,8 @@ impl Caller {
         if !response.status().is_success() {
             let (status, headers) = (response.status(), response.headers().clone());
             let body = read_bounded(response).await;
-            let report = Report::from_body(&body);
+            let mut report = Report::from_body(&body);
+            report.http = Some(status.as_u16());
             return Err(Refused { error: self.failures.status(status, &headers, &report), report });
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -163,6 +167,14 @@ impl AnswerStream {
             origin,
             report: None,
         }
+    }
+
+    /// An answer that the vendor's filter has declined before the model could give it.
+    pub(super) fn declined(wire: &dyn Wire, failures: Failures, words: &str) -> Self {
+        let mut declined = Self::new(wire, stream::empty().boxed(), failures, Origin::default());
+        declined.answer.text(words);
+        declined.answer.finish(ModelFinish::Refusal);
+        declined
     }
 
     /// Tells something before the answer.

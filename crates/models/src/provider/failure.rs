@@ -130,6 +130,8 @@ pub(super) struct Report {
     /// A status code inside the report.
     status: Option<u16>,
     retry_after: Option<Duration>,
+    /// The status of the response that brought it.
+    pub(super) http: Option<u16>,
     /// The field of the request that it is about.
     param: Option<String>,
     /// The window that it names beside its words (llama.cpp).
@@ -174,10 +176,21 @@ impl Report {
             labels: labels.collect(),
             status,
             retry_after: delay.and_then(|delay| seconds(delay.strip_suffix('s')?)),
+            http: None,
             param: param.map(bounded),
             window: error.get("n_ctx").and_then(Value::as_u64),
             is_daily,
         }
+    }
+
+    /// The machine-readable names that it gives.
+    pub(super) fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// Whether nothing in the request could have mended it: the caller is not let in, or what it asks for is not there.
+    pub(super) fn is_about_access(&self) -> bool {
+        matches!(self.status, Some(401..=404)) || matches!(self.http, Some(401..=404))
     }
 
     /// What the provider says.
@@ -194,6 +207,26 @@ impl Report {
         self.labels.iter().any(|label| labels.contains(&label.as_str()))
     }
 
+    /// The words that name the window, with its number.
+    pub(super) fn window_words(&self) -> Option<String> {
+        let words = self.words.to_lowercase();
+        let marker = WINDOW.iter().find(|marker| number_after(&words, marker).is_some())?;
+        Some(format!("{marker}{}", number_after(&words, marker)?))
+    }
+
+    /// Whether too much was asked for in a while, rather than at once.
+    fn is_rate(&self) -> bool {
+        let words = self.words.to_lowercase();
+        self.has_label(&["rate_limit_exceeded"]) || NO_OVERFLOW.iter().any(|phrase| words.contains(phrase))
+    }
+
+    /// Whether the vendor's filter declined what was asked, or what the model would have said.
+    pub(super) fn is_declined(&self) -> bool {
+        let words = self.words.to_lowercase();
+        self.has_label(&["content_filter", "content_policy_violation", "moderation_blocked", "invalid_prompt"])
+            || words.contains("blocked by content filtering policy")
+    }
+
     fn is_overflow(&self) -> bool {
         let words = self.words.to_lowercase();
         if NO_OVERFLOW.iter().any(|phrase| words.contains(phrase)) {
@@ -205,7 +238,7 @@ impl Report {
     /// The size of the context window that an overflow names, in tokens.
     pub(super) fn window(&self) -> Option<u64> {
         /// What no window is, however it is called.
-        const PLAUSIBLE: std::ops::RangeInclusive<u64> = 256..=50_000_000;
+        const PLAUSIBLE: std::ops::RangeInclusive<u64> = 1024..=50_000_000;
         let words = self.words.to_lowercase();
         let named = WINDOW.iter().find_map(|marker| number_after(&words, marker));
         self.window.or(named).filter(|window| PLAUSIBLE.contains(window))
@@ -219,7 +252,10 @@ impl Report {
         match status.or(self.status) {
             Some(429) => return ModelErrorKind::RateLimited,
             Some(408 | 504) => return ModelErrorKind::Timeout,
+            Some(413) if self.is_rate() => return ModelErrorKind::RateLimited,
             Some(413) => return ModelErrorKind::ContextOverflow,
+            // llama.cpp calls it a fault of its own.
+            Some(500) if self.words.contains("is not supported") => return ModelErrorKind::Rejected,
             Some(_) | None if self.is_overflow() => return ModelErrorKind::ContextOverflow,
             Some(409 | 425 | 500..) => return ModelErrorKind::Unavailable,
             Some(400..) => return ModelErrorKind::Rejected,
@@ -407,6 +443,12 @@ mod tests {
         for (status, body, expected) in [
             (429, "", RateLimited),
             (429, r#"{"error":{"message":"Request too large: maximum context length","code":null}}"#, RateLimited),
+            (
+                413,
+                r#"{"error":{"message":"Request too large for model on tokens per minute (TPM): Limit 6000, Requested 7000","code":"rate_limit_exceeded"}}"#,
+                RateLimited,
+            ),
+            (500, r#"{"error":{"message":"image input is not supported - hint: mmproj"}}"#, Rejected),
             (429, r#"{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}"#, Rejected),
             (500, "oops", Unavailable),
             (503, "", Unavailable),

@@ -97,7 +97,8 @@ pub(super) fn entries<'a>(ask: &Ask<'a>, result_images: ResultImages) -> Vec<Ent
                 let calls: Vec<&ToolUse> = message.tool_uses().collect();
                 let text = content.text();
                 if !text.trim().is_empty() || !calls.is_empty() {
-                    entries.push(Entry::Assistant { thinking: proven_thinking(content), text, calls });
+                    let thinking = proven_thinking(content).filter(|(proof, _)| !reader.is_refused_proof(proof));
+                    entries.push(Entry::Assistant { thinking, text, calls });
                 }
             }
             Message::Tool { call_id, content, is_error } => {
@@ -189,6 +190,11 @@ impl<'r> Reader<'r> {
             }
         }
         images
+    }
+
+    fn is_refused_proof(self, proof: &str) -> bool {
+        let refused = &self.0.learned.media;
+        !refused.is_empty() && refused.contains(&MediaDigest::of(proof))
     }
 
     fn is_refused(self, url: &str) -> bool {

@@ -4,10 +4,11 @@
 //! take, or a picture that it cannot read is kept here and heeded by the calls that follow.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use everturn_core::{Effort, ToolSpec};
 use sha2::{Digest as _, Sha256};
 
 /// Most models of one provider that are remembered.
@@ -24,9 +25,17 @@ pub(super) struct Learned {
     pub(super) max_output: Option<u64>,
     /// Fields of the request's body that it refuses; a dot leads into an object.
     pub(super) fields: BTreeSet<String>,
-    /// Tools whose declaration it refuses.
+    /// Declarations of tools that it refuses: their names with a digest of all that they say.
+    pub(super) declarations: BTreeSet<String>,
+    /// The names of the tools of the call at hand whose declarations it refuses.
     pub(super) tools: BTreeSet<String>,
-    /// Images and documents that it refuses.
+    /// Levels of effort that it does not know, with the ones to ask for instead.
+    pub(super) efforts: BTreeMap<Effort, Effort>,
+    /// The most tokens that it has read in one call, as it told itself. Its window holds at least these.
+    pub(super) proven: u64,
+    /// Whether it wants its reasoning back in every answer that made calls (chat completions only).
+    pub(super) wants_reasoning: bool,
+    /// Images, documents and proofs of reasoning that it refuses.
     pub(super) media: HashSet<MediaDigest>,
     /// Whether it is to be called through OpenAI's Responses rather than chat completions.
     pub(super) wants_responses: bool,
@@ -45,7 +54,9 @@ impl Learned {
         self.window = least(self.window, other.window);
         self.max_output = least(self.max_output, other.max_output);
         self.fields.extend(other.fields);
-        self.tools.extend(other.tools);
+        self.declarations.extend(other.declarations);
+        self.efforts.extend(other.efforts);
+        self.wants_reasoning |= other.wants_reasoning;
         self.media.extend(other.media);
         self.wants_responses |= other.wants_responses;
         self.is_blind |= other.is_blind;
@@ -55,6 +66,13 @@ impl Learned {
 /// Tells images and documents apart without keeping them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct MediaDigest([u8; 12]);
+
+/// Tells declarations of tools apart: other sessions may have another tool of the same name.
+pub(super) fn declaration(tool: &ToolSpec) -> String {
+    let MediaDigest(bytes) = MediaDigest::of(&format!("{}\0{}", tool.description, tool.input_schema.as_str()));
+    let digest: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}#{digest}", tool.name)
+}
 
 impl MediaDigest {
     /// The digest of an image's URL or a document's base64.
@@ -96,8 +114,8 @@ impl Memory {
         if learned.media.len() > MAX_REFUSED {
             learned.media.clear();
         }
-        while learned.tools.len() > MAX_REFUSED {
-            learned.tools.pop_first();
+        while learned.declarations.len() > MAX_REFUSED {
+            learned.declarations.pop_first();
         }
     }
 }

@@ -170,18 +170,65 @@ async fn everything_and_nothing() {
     .await;
 }
 
-/// An overflow tells the window, by a number or by having happened.
+/// An overflow tells the window by its number, if that can be true.
 #[tokio::test]
 async fn windows() {
-    for (message, window) in [
-        ("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.", Some(8192)),
-        ("Your input exceeds the context window of this model.", Some(939)),
+    let long = || ModelRequest { system: "word ".repeat(20_000), ..request() };
+    for (request, message, window) in [
+        (
+            long(),
+            "This model's maximum context length is 8192 tokens. However, you requested 30000 tokens.",
+            Some(8192),
+        ),
+        // Not known to be true: the next conversation is not to suffer from it.
+        (request(), "Your input exceeds the context window of this model.", None),
+        (request(), "prompt is too long: 200001 tokens > 200000 maximum", None),
+        (request(), "This model's maximum context length is 10 tokens.", None),
     ] {
         let (_server, model) = server(move |_| Some(message.to_owned())).await;
         assert_eq!(model.context_window(), None);
-        assert!(answer(&*model, request()).await.starts_with("ContextOverflow: "), "{message}");
+        assert!(answer(&*model, request).await.starts_with("ContextOverflow: "), "{message}");
         assert_eq!(model.context_window(), window, "{message}");
     }
+}
+
+/// A question that fits is asked again with room for a shorter answer.
+#[tokio::test]
+async fn answers_that_leave_no_room() {
+    let judge = |body: &Value| {
+        let message = |asked| {
+            format!(
+                "This model's maximum context length is 4096 tokens. However, you requested {} tokens (1200 in the messages, {asked} in the completion).",
+                asked + 1200
+            )
+        };
+        body["max_tokens"].as_u64().filter(|asked| asked + 1200 > 4096).map(message)
+    };
+    check(
+        judge,
+        expect![[r#"
+            text: ok
+            finished: Stop ?
+            (2 requests)
+            text: ok
+            finished: Stop ?
+            (1 requests)"#]],
+    )
+    .await;
+}
+
+/// The vendor's filter is a refusal, not a failure.
+#[tokio::test]
+async fn filters() {
+    let server = judged(|_: &Seen| {
+        let error = json!({ "error": { "message": "The prompt was filtered.", "code": "content_filter" } });
+        ("400 Bad Request", error.to_string())
+    })
+    .await;
+    let config = ProviderConfig { base_url: Some(server.url.clone()), ..ProviderConfig::new(ProviderKind::OpenAi) };
+    let model = Provider::new("test", config).unwrap().model("m");
+    let plain = ModelRequest { messages: [Message::user("hi")].into(), ..ModelRequest::default() };
+    assert_eq!(answer(&*model, plain).await, "text: The prompt was filtered.\nfinished: Refusal ?");
 }
 
 /// OpenAI refuses reasoning that it cannot read in the stream of its answer, before it says anything.

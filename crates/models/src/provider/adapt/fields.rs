@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, value::RawValue};
 
+use super::is_quoted;
 use crate::provider::failure::{Report, number_after};
 
 /// Fields that a call can do without; a dot leads into an object. Inner fields stand before the object that holds them, so
@@ -84,6 +85,9 @@ const NO_TOOLS: &[&str] = &[
     "not support function calling",
     "not support tool",
     "tool use is not supported",
+    "support tool use",
+    "`tools` is not supported",
+    "'tools' is not supported",
     "tool calling is not supported",
     "enable-auto-tool-choice",
 ];
@@ -91,7 +95,8 @@ const NO_TOOLS: &[&str] = &[
 /// The field of the body that a refusal is about.
 pub(super) fn refused(report: &Report, words: &str, body: &[u8]) -> Option<String> {
     let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
-    if fields.contains_key("tools") && NO_TOOLS.iter().any(|phrase| words.contains(phrase)) {
+    let says_no_tools = |phrase: &&str| words.contains(phrase) && !is_quoted(body, phrase);
+    if fields.contains_key("tools") && NO_TOOLS.iter().any(says_no_tools) {
         return Some("tools".to_owned());
     }
     if fields.contains_key("think") && words.contains("not support thinking") {

@@ -4,7 +4,7 @@ use everturn_core::{Block, Message};
 use serde_json::Value;
 
 use super::{
-    Change,
+    Change, is_quoted,
     path::{self, Step},
 };
 use crate::{
@@ -29,7 +29,19 @@ const BLIND: &[&str] = &[
 ];
 
 /// What the errors about single images and documents have in common.
-const ABOUT_MEDIA: &[&str] = &["image", "pdf", "document", "media", "file_data", "inline_data", "inlinedata"];
+const ABOUT_MEDIA: &[&str] = &[
+    "image",
+    "pdf",
+    "document",
+    "media",
+    "file_data",
+    "inline_data",
+    "inlinedata",
+    "download",
+    "robots.txt",
+    "multimodal",
+    "mmproj",
+];
 
 /// One image or document of a request.
 struct Medium<'a> {
@@ -58,7 +70,8 @@ pub(super) fn refused(
     if media.is_empty() {
         return None;
     }
-    if media.iter().any(|medium| !medium.is_document) && BLIND.iter().any(|phrase| words.contains(phrase)) {
+    let is_blind = |phrase: &&&str| words.contains(**phrase) && !is_quoted(body, phrase);
+    if media.iter().any(|medium| !medium.is_document) && BLIND.iter().any(|phrase| is_blind(&phrase)) {
         return Some(Change::AllImages);
     }
     if let Some(medium) = at_place(report, body, &media) {
@@ -70,6 +83,13 @@ pub(super) fn refused(
     let newest = media.iter().filter(is_meant).map(|medium| medium.message).max()?;
     let meant = media.iter().filter(is_meant).filter(|medium| medium.message == newest);
     Some(Change::Media(meant.map(|medium| MediaDigest::of(medium.content)).collect()))
+}
+
+/// All images and documents that were sent.
+pub(super) fn all(request: &ModelRequest, learned: &Learned) -> Option<Change> {
+    let digests = media(request).into_iter().map(|medium| MediaDigest::of(medium.content));
+    let sent: Vec<_> = digests.filter(|digest| !learned.media.contains(digest)).collect();
+    (!sent.is_empty()).then_some(Change::Media(sent))
 }
 
 fn media(request: &ModelRequest) -> Vec<Medium<'_>> {

@@ -4,14 +4,17 @@
 //! reasoning. The call is then made again without that part. So a table that is out of date, or a picture in a format of
 //! its own, costs one refused request and never the conversation.
 
+mod effort;
 mod fields;
 mod media;
 mod path;
 mod tools;
 
+use everturn_core::{Block, Effort, Message};
+
 use super::{
     failure::Report,
-    learned::{Learned, MediaDigest},
+    learned::{Learned, MediaDigest, declaration},
 };
 use crate::model::ModelRequest;
 
@@ -22,14 +25,28 @@ pub(super) enum Change {
     Field(String),
     /// Ask for at most so many tokens.
     MaxOutput(u64),
-    /// A tool.
-    Tool(String),
+    /// A tool with this declaration.
+    Tool {
+        /// Its name.
+        name: String,
+        /// See [`declaration`].
+        declaration: String,
+    },
+    /// Another level of effort than the one that was asked for.
+    Effort {
+        /// What was asked for.
+        asked: Effort,
+        /// The nearest level that the model knows.
+        nearest: Effort,
+    },
     /// These images and documents.
     Media(Vec<MediaDigest>),
     /// All images, for good: the model reads none.
     AllImages,
-    /// All proofs of reasoning, in this call.
-    Proofs,
+    /// These proofs of reasoning.
+    Proofs(Vec<MediaDigest>),
+    /// Reasoning in every answer that made calls.
+    Reasoning,
     /// Another wire: OpenAI's own models take tools with reasoning through its Responses only.
     Responses,
 }
@@ -49,11 +66,16 @@ impl Changes {
         self.count += 1;
         let mut notice = None;
         let is_new = match change {
-            Change::Proofs => !std::mem::replace(&mut self.without_proofs, true),
+            Change::Proofs(proofs) => {
+                learned.media.extend(proofs);
+                !std::mem::replace(&mut self.without_proofs, true)
+            }
+            Change::Reasoning => !std::mem::replace(&mut learned.wants_reasoning, true),
+            Change::Effort { asked, nearest } => learned.efforts.insert(asked, nearest) != Some(nearest),
             Change::Responses => !std::mem::replace(&mut learned.wants_responses, true),
             Change::Field(field) => learned.fields.insert(field),
             Change::MaxOutput(most) => learned.max_output.replace(most).is_none_or(|before| before > most),
-            Change::Tool(tool) => learned.tools.insert(tool),
+            Change::Tool { name, declaration } => learned.declarations.insert(declaration) | learned.tools.insert(name),
             Change::Media(media) => {
                 let count = media.into_iter().filter(|one| learned.media.insert(*one)).count();
                 notice = Some(match count {
@@ -74,24 +96,49 @@ impl Changes {
 
 /// The change that a refusal asks for, if it is one that a change can mend. `body` is the request that was refused.
 pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learned: &Learned) -> Option<Change> {
-    let words = report.words().to_lowercase();
-    if words.contains("use /v1/responses") {
+    let labels = report.labels().iter().map(|label| format!(" {label}"));
+    let words = std::iter::once(report.words().to_owned()).chain(labels).collect::<String>().to_lowercase();
+    if words.contains("use /v1/responses") && !is_quoted(body, "use /v1/responses") {
         return Some(Change::Responses);
     }
-    if has_proofs(request) && PROOFS.iter().any(|phrase| words.contains(phrase)) {
-        return Some(Change::Proofs);
+    if words.contains("reasoning_content") && ["passed back", "missing"].iter().any(|wish| words.contains(wish)) {
+        return Some(Change::Reasoning);
+    }
+    let proofs = proofs(request, learned);
+    if !proofs.is_empty() && PROOFS.iter().any(|phrase| words.contains(phrase)) {
+        return Some(Change::Proofs(proofs));
+    }
+    if let Some(effort) = effort::known(&words, request) {
+        return Some(effort);
     }
     if let Some(most) = fields::max_output(&words) {
         return Some(Change::MaxOutput(most));
     }
     // Whatever names a tool or a message by its place is about that one, not about a field of the same name.
-    if let Some(tool) = tools::refused(report, body) {
-        return Some(Change::Tool(tool));
+    if let Some(change) = tools::refused(report, body).and_then(|name| tool(request, &name)) {
+        return Some(change);
     }
     if let Some(change) = media::refused(report, &words, request, body, learned) {
         return Some(change);
     }
-    fields::refused(report, &words, body).map(Change::Field)
+    if let Some(field) = fields::refused(report, &words, body) {
+        return Some(Change::Field(field));
+    }
+    if report.is_about_access() {
+        return None;
+    }
+    // Nobody knows what is wrong. What vendors differ most about goes first; it is missed only if that helps.
+    media::all(request, learned).or_else(|| (!proofs.is_empty()).then_some(Change::Proofs(proofs)))
+}
+
+/// Whether a provider only repeats what the request says, which somebody else may have written for us to misread.
+pub(super) fn is_quoted(body: &[u8], phrase: &str) -> bool {
+    String::from_utf8_lossy(body).to_lowercase().contains(phrase)
+}
+
+fn tool(request: &ModelRequest, name: &str) -> Option<Change> {
+    let tool = request.tools.iter().find(|tool| tool.name == name)?;
+    Some(Change::Tool { name: name.to_owned(), declaration: declaration(tool) })
 }
 
 /// How providers say that they do not take reasoning back: its signature, its ciphertext, its place.
@@ -108,16 +155,20 @@ const PROOFS: &[&str] = &[
     "item with id 'rs_",
     "duplicate item found with id rs_",
     "reasoning_details",
+    "reasoning_content",
 ];
 
-fn has_proofs(request: &ModelRequest) -> bool {
+/// The proofs of reasoning in a request that were not refused before.
+fn proofs(request: &ModelRequest, learned: &Learned) -> Vec<MediaDigest> {
     let blocks = request.messages.iter().flat_map(|message| match message {
-        everturn_core::Message::Assistant { content } => content.blocks(),
-        everturn_core::Message::System { .. }
-        | everturn_core::Message::User { .. }
-        | everturn_core::Message::Tool { .. } => &[],
+        Message::Assistant { content } => content.blocks(),
+        Message::System { .. } | Message::User { .. } | Message::Tool { .. } => &[],
     });
-    blocks.into_iter().any(|block| matches!(block, everturn_core::Block::Thinking { signature: Some(_), .. }))
+    let proofs = blocks.filter_map(|block| match block {
+        Block::Thinking { signature: Some(proof), .. } => Some(MediaDigest::of(proof)),
+        _ => None,
+    });
+    proofs.filter(|proof| !learned.media.contains(proof)).collect()
 }
 
 #[cfg(test)]

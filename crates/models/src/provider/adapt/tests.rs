@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use everturn_core::{Block, CallId, Content, DocumentId, Message};
+use everturn_core::{Block, CallId, Content, DocumentId, Effort, Json, Message, ModelOptions, ToolSpec};
 
 use super::*;
 use crate::model::DocumentContent;
@@ -36,8 +36,15 @@ fn request() -> ModelRequest {
         ]
         .into(),
         documents: Arc::new([(document, content)].into()),
+        tools: ["one", "two"].map(tool_spec).into(),
+        options: ModelOptions { effort: Some(Effort::Low), ..ModelOptions::default() },
         ..ModelRequest::default()
     }
+}
+
+fn tool_spec(name: &str) -> ToolSpec {
+    let input_schema = Json::empty_object();
+    ToolSpec { name: name.to_owned(), title: None, description: String::new(), input_schema }
 }
 
 const BODY: &str = r#"{
@@ -54,7 +61,14 @@ const BODY: &str = r#"{
 #[track_caller]
 fn check(refusal: &str, expected: Option<Change>) {
     let report = Report::from_body(refusal.as_bytes());
-    assert_eq!(change(&report, &request(), BODY.as_bytes(), &Learned::default()), expected, "{refusal}");
+    let change = change(&report, &request(), BODY.as_bytes(), &Learned::default());
+    // Where nothing is known, all images and documents are left out.
+    let all = media::all(&request(), &Learned::default());
+    assert_eq!(change.filter(|change| expected.is_some() || Some(change) != all.as_ref()), expected, "{refusal}");
+}
+
+fn proofs() -> Change {
+    Change::Proofs(vec![MediaDigest::of("chat:{}")])
 }
 
 fn said(words: &str) -> String {
@@ -92,7 +106,7 @@ fn fields_are_found_by_name() {
         ("Encrypted content is not supported with this model: 'include'", "include"),
     ] {
         // The last one sounds like a refusal of proofs, which are left out first.
-        let expected = if expected == "include" { Some(Change::Proofs) } else { field(expected) };
+        let expected = if expected == "include" { Some(proofs()) } else { field(expected) };
         check(&said(words), expected);
     }
     let by_param =
@@ -117,7 +131,11 @@ fn caps_are_read() {
 
 #[test]
 fn tools_are_found_by_place_and_by_name() {
-    let tool = |name: &str| Some(Change::Tool(name.to_owned()));
+    let tool = |name: &str| {
+        let tools = request().tools;
+        let tool = tools.iter().find(|tool| tool.name == name).unwrap();
+        Some(Change::Tool { name: name.to_owned(), declaration: declaration(tool) })
+    };
     for (words, expected) in [
         ("tools.1.custom.input_schema: input_schema does not support oneOf at the top level", "two"),
         ("Invalid schema for function 'one': In context=('properties',), array schema missing items.", "one"),
@@ -148,11 +166,46 @@ fn proofs_are_left_out_when_they_are_refused() {
         "Function call is missing a thought_signature in functionCall parts.",
         "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
     ] {
-        check(&said(words), Some(Change::Proofs));
+        check(&said(words), Some(proofs()));
     }
     let report = Report::from_body(said("Invalid `signature` in `thinking` block").as_bytes());
     let plain = ModelRequest { messages: [Message::user("hi")].into(), ..ModelRequest::default() };
     assert_eq!(change(&report, &plain, b"{}", &Learned::default()), None);
+}
+
+#[test]
+fn an_effort_becomes_the_nearest_one_that_is_known() {
+    let words = "Unsupported value: 'low' is not supported with this model. Supported values are: 'medium' and 'high'.";
+    check(&said(words), Some(Change::Effort { asked: Effort::Low, nearest: Effort::Medium }));
+}
+
+#[test]
+fn reasoning_is_given_back_to_those_who_want_it() {
+    check(&said("The reasoning_content in the thinking mode must be passed back to the API."), Some(Change::Reasoning));
+    check(&said("reasoning_content: Extra inputs are not permitted"), Some(proofs()));
+}
+
+/// Words that stand in the conversation are the user's, not the provider's.
+#[test]
+fn what_a_provider_only_repeats_is_not_believed() {
+    let phrase = "\"auto\" tool choice requires --enable-auto-tool-choice";
+    let report = Report::from_body(said(&format!("Invalid prompt: {phrase}")).as_bytes());
+    let request = ModelRequest { messages: [Message::user(phrase)].into(), ..ModelRequest::default() };
+    let body = serde_json::json!({ "tools": [], "messages": [{ "content": phrase }] }).to_string();
+    assert_eq!(change(&report, &request, body.as_bytes(), &Learned::default()), None);
+}
+
+/// An image that cannot be fetched, and whatever else a server does not explain.
+#[test]
+fn the_unexplained_is_tried_without_images_and_documents() {
+    let all = media::all(&request(), &Learned::default());
+    for words in ["str type expected", "Failed to apply Qwen2VLProcessor on data"] {
+        assert!(all.is_some());
+        let report = Report::from_body(said(words).as_bytes());
+        assert_eq!(change(&report, &request(), BODY.as_bytes(), &Learned::default()), all, "{words}");
+    }
+    let newest = Some(Change::Media(vec![MediaDigest::of(SECOND)]));
+    check(&said("Error while downloading https://example.com/a.png. Upstream status code: 404."), newest);
 }
 
 #[test]
@@ -171,14 +224,18 @@ fn the_same_change_is_made_once() {
         (Change::MaxOutput(100), true),
         (Change::MaxOutput(100), false),
         (Change::MaxOutput(50), true),
-        (Change::Proofs, true),
-        (Change::Proofs, false),
+        (proofs(), true),
+        (proofs(), false),
+        (Change::Effort { asked: Effort::Low, nearest: Effort::Medium }, true),
+        (Change::Effort { asked: Effort::Low, nearest: Effort::Medium }, false),
+        (Change::Reasoning, true),
+        (Change::Reasoning, false),
         (Change::AllImages, true),
         (Change::AllImages, false),
         (Change::Media(vec![MediaDigest::of("a")]), true),
         (Change::Media(vec![MediaDigest::of("a")]), false),
-        (Change::Tool("t".into()), true),
-        (Change::Tool("t".into()), false),
+        (Change::Tool { name: "t".into(), declaration: "t#1".into() }, true),
+        (Change::Tool { name: "t".into(), declaration: "t#1".into() }, false),
         (Change::Responses, true),
         (Change::Responses, false),
     ] {

@@ -139,13 +139,24 @@ pub(super) struct Rules {
 /// The rules for one call.
 pub(super) fn rules(ask: &Ask<'_>) -> Rules {
     let name = short_name(ask.model);
-    let (server, family) = (Server::at(ask.settings), Family::of(&name));
+    let server = Server::at(ask.settings);
+    // A name of somebody's own does not show the family; a service that has but one family does.
+    let family = match (server, Family::of(&name)) {
+        (Server::DeepSeek, Family::Other) => Family::DeepSeek,
+        (Server::Kimi, Family::Other) => Family::Kimi,
+        (Server::MiniMax, Family::Other) => Family::MiniMax,
+        (Server::Mistral, Family::Other) => Family::Mistral,
+        (_, family) => family,
+    };
     let is_mistral = server == Server::Mistral || family == Family::Mistral;
     Rules {
         server,
         family,
         ids: if is_mistral { Shape::Nine } else { Shape::AtMost(40) },
-        replay: replay(server, family, &name, ask.settings),
+        replay: match ask.learned.wants_reasoning {
+            true => Replay::Required(" "),
+            false => replay(server, family, &name, ask.settings),
+        },
         structure: structure(server, family, !ask.request.tools.is_empty()),
         completion_cap: matches!(
             server,
