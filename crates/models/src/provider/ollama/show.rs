@@ -21,7 +21,7 @@ struct Show {
     remote_host: Option<String>,
 }
 
-/// Reads what is told about one model. `is_cloud`: whether by Ollama's own service.
+/// Reads the description of one model. `is_cloud`: whether by Ollama's own service.
 pub(super) fn read_description(body: &[u8], is_cloud: bool) -> Option<Described> {
     let show: Show = serde_json::from_slice(body).ok()?;
     // Older servers tell no capabilities.

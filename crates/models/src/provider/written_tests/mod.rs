@@ -1,4 +1,4 @@
-//! Requests on OpenAI's two wires, by host and model: what each server takes, and what is told about the rest.
+//! Requests on OpenAI's two wires, by host and model: what each server takes, and the notices about the rest.
 
 mod chat_history;
 mod chat_options;

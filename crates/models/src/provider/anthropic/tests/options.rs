@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Anthropic, Session, call, clock, thought};
 use crate::provider::wire::{Wire, Written};
 
-/// Everything but the messages, and what is told.
+/// All fields but the messages, then the notices.
 #[track_caller]
 fn check(session: &Session, expect: Expect) {
     let Written { notices, .. } = session.write();

@@ -1,0 +1,172 @@
+//! Errors as providers report them.
+
+use std::time::UNIX_EPOCH;
+
+use http::HeaderValue;
+
+use super::*;
+
+fn kind(status: u16, body: &str) -> ModelErrorKind {
+    let failures = Failures { provider: "test".into(), secrets: Vec::new() };
+    let report = Report::from_body(body.as_bytes());
+    failures.status(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), &report).kind
+}
+
+#[test]
+fn statuses_and_bodies_have_a_kind() {
+    use ModelErrorKind::{ContextOverflow, RateLimited, Rejected, Timeout, Unavailable};
+    for (status, body, expected) in [
+        (429, "", RateLimited),
+        (429, r#"{"error":{"message":"Request too large: maximum context length","code":null}}"#, RateLimited),
+        (
+            413,
+            r#"{"error":{"message":"Request too large for model on tokens per minute (TPM): Limit 6000, Requested 7000","code":"rate_limit_exceeded"}}"#,
+            RateLimited,
+        ),
+        (500, r#"{"error":{"message":"image input is not supported - hint: mmproj"}}"#, Rejected),
+        (429, r#"{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}"#, Rejected),
+        (500, "oops", Unavailable),
+        (503, "", Unavailable),
+        (529, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, Unavailable),
+        (408, "", Timeout),
+        (504, "", Timeout),
+        (401, r#"{"error":{"message":"Incorrect API key","code":"invalid_api_key"}}"#, Rejected),
+        (404, r#"{"error":"model 'x' not found"}"#, Rejected),
+        (400, r#"{"error":{"message":"bad","code":"context_length_exceeded"}}"#, ContextOverflow),
+        (400, r#"{"error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#, ContextOverflow),
+        (
+            400,
+            r#"{"error":{"code":400,"message":"The input token count (9) exceeds the maximum number of tokens allowed (8).","status":"INVALID_ARGUMENT"}}"#,
+            ContextOverflow,
+        ),
+        (400, r#"{"error":{"code":400,"type":"exceed_context_size_error","message":"x"}}"#, ContextOverflow),
+        (
+            400,
+            r#"{"error":"the prompt is longer than the context length currently available to the model; shorten the prompt, adjust the context length in settings, or use a model with a longer context length"}"#,
+            ContextOverflow,
+        ),
+        (
+            400,
+            r#"{"error":"input length (9 tokens) exceeds the model's maximum context length (8 tokens)"}"#,
+            ContextOverflow,
+        ),
+        (
+            429,
+            r#"{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel"},{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"retryDelay":"47s"}]}}"#,
+            Rejected,
+        ),
+        (
+            429,
+            r#"{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel"}]},{"retryDelay":"47s"}]}}"#,
+            RateLimited,
+        ),
+        (413, "", ContextOverflow),
+        (302, "", Rejected),
+    ] {
+        assert_eq!(kind(status, body), expected, "{status} {body}");
+    }
+}
+
+#[test]
+fn an_overflow_names_its_window() {
+    for (words, window) in [
+        (
+            "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+            128_000,
+        ),
+        ("prompt is too long: 213462 tokens > 200000 maximum", 200_000),
+        ("input length and `max_tokens` exceed context limit: 199759 + 8192 > 200000, decrease input length", 200_000),
+        ("The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).", 1_048_575),
+        ("The input (516368 tokens) is longer than the model's context length (262144 tokens).", 262_144),
+        ("Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens).", 59_862),
+        ("Input length (265330) exceeds model's maximum context length (262144).", 262_144),
+        ("Requested token count exceeds the model's maximum context length of 131072 tokens.", 131_072),
+        ("The decoder prompt (length 40000) is longer than the maximum model length of 32768.", 32_768),
+        ("`inputs` tokens + `max_new_tokens` must be <= 65537. Given: 79993 `inputs` tokens", 65_537),
+        ("is greater than the context length (n_keep: 13055>= n_ctx: 4096). Try to load", 4_096),
+        ("Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)", 7_424),
+        ("the model is loaded with context length of only 7866 tokens, which is not enough.", 7_866),
+        ("Prompt contains 66385 tokens, too large for model with 32768 maximum context length", 32_768),
+        ("This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072),
+        (
+            "Please reduce the length of the messages or completion. Current length is 42328 while limit is 40000",
+            40_000,
+        ),
+        ("Invalid request: Your request exceeded model token limit: 262144 (requested: 300000)", 262_144),
+        ("InternalError.Algo.InvalidParameter: Range of input length should be [1, 983616]", 983_616),
+        ("prompt token count of 200000 exceeds the limit of 128000", 128_000),
+        ("Prompt has 5,958,968 tokens, but the configured context size is 256,000 tokens", 256_000),
+        ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 274000", 272_000),
+        ("request (40000 tokens) exceeds the available context size (8192 tokens), try increasing it", 8_192),
+    ] {
+        let report = Report { words: words.to_owned(), ..Report::default() };
+        assert!(report.is_overflow(), "{words}");
+        assert_eq!(report.window(), Some(window), "{words}");
+    }
+    let silent = Report::from_body(
+        br#"{"error":{"message":"Your input exceeds the context window of this model.","n_ctx":8192}}"#,
+    );
+    assert!(silent.is_overflow());
+    assert_eq!(silent.window(), Some(8_192));
+    let rate = "Request too large for model m on tokens per minute (TPM): Limit 6000, Requested 9000";
+    assert!(!Report { words: rate.to_owned(), ..Report::default() }.is_overflow());
+}
+
+#[test]
+fn a_quota_of_a_day_is_not_waited_for() {
+    let body = |id: &str| {
+        format!(
+            r#"{{"error":{{"code":429,"status":"RESOURCE_EXHAUSTED","message":"quota","details":[{{"violations":[{{"quotaId":"{id}"}}]}},{{"retryDelay":"34s"}}]}}}}"#
+        )
+    };
+    assert_eq!(kind(429, &body("GenerateRequestsPerMinutePerProjectPerModel-FreeTier")), ModelErrorKind::RateLimited);
+    assert_eq!(kind(429, &body("GenerateRequestsPerDayPerProjectPerModel-FreeTier")), ModelErrorKind::Rejected);
+}
+
+#[test]
+fn errors_within_a_stream_have_a_kind() {
+    use ModelErrorKind::{ContextOverflow, RateLimited, Rejected, Unavailable};
+    let failures = Failures { provider: "test".into(), secrets: Vec::new() };
+    for (frame, expected) in [
+        (r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#, Unavailable),
+        (r#"{"error":{"type":"rate_limit_error","message":"slow"}}"#, RateLimited),
+        (r#"{"error":{"code":429,"message":"slow"}}"#, RateLimited),
+        (r#"{"error":{"code":502,"message":"upstream"}}"#, Unavailable),
+        (r#"{"error":{"type":"invalid_request_error","message":"no"}}"#, Rejected),
+        (r#"{"error":{"type":"invalid_request_error","message":"prompt is too long"}}"#, ContextOverflow),
+        (r#"{"error":"model runner has unexpectedly stopped"}"#, Unavailable),
+    ] {
+        let report = Report::from_json(&serde_json::from_str(frame).unwrap());
+        assert_eq!(failures.fault(Fault::Reported(report)).kind, expected, "{frame}");
+    }
+}
+
+#[test]
+fn words_are_bounded_and_hold_no_key() {
+    let failures = Failures { provider: "test".into(), secrets: vec!["sk-secret".into()] };
+    let body = format!(r#"{{"error":{{"message":"key sk-secret\n{}"}}}}"#, "é".repeat(2000));
+    let report = Report::from_body(body.as_bytes());
+    let error = failures.status(StatusCode::UNAUTHORIZED, &HeaderMap::new(), &report);
+    assert!(error.message.starts_with("test answered 401: key [key] éé"), "{}", error.message);
+    assert!(error.message.chars().count() < 540, "{}", error.message.len());
+}
+
+#[test]
+fn waits_are_read_in_every_form() {
+    let now = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    for (name, value, expected) in [
+        ("retry-after", "7", Some(Duration::from_secs(7))),
+        ("retry-after", "1.5", Some(Duration::from_millis(1500))),
+        ("retry-after", "Sun, 09 Sep 2001 01:46:45 GMT", Some(Duration::from_secs(5))),
+        ("retry-after", "Sun, 09 Sep 2001 01:46:00 GMT", Some(Duration::ZERO)),
+        ("retry-after-ms", "250", Some(Duration::from_millis(250))),
+        ("retry-after", "soon", None),
+        ("retry-after", "-1", None),
+        ("retry-after", "1e400", None),
+    ] {
+        let headers = [(name.parse().unwrap(), HeaderValue::from_static(value))].into_iter().collect();
+        assert_eq!(retry_after(&headers, now), expected, "{name}: {value}");
+    }
+    let body = br#"{"error":{"code":429,"details":[{"@type":"x"},{"retryDelay":"36s"}]}}"#;
+    assert_eq!(Report::from_body(body).retry_after, Some(Duration::from_secs(36)));
+}
