@@ -91,8 +91,8 @@ pub struct BeginTurn {
     pub begins_history: bool,
     /// The key that it was submitted with.
     pub by: Option<KeyId>,
-    /// What it asks of the model beyond what the agent does, for whoever starts it. Empty unless it is queued: a turn
-    /// that runs has it in its log.
+    /// What the turn asks of the model beyond what the agent does. Empty unless the turn is queued: one that runs has it in
+    /// its log.
     pub options: ModelOptions,
     /// What else changes, all of it in the same tenant.
     pub writes: Vec<Write>,

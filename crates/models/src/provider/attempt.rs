@@ -161,7 +161,7 @@ impl Attempt {
     /// Learns from a refusal. `true` if the call shall be made again, without what was refused.
     fn adapt(&mut self, error: &ModelError, report: &Report) -> bool {
         match error.kind {
-            ModelErrorKind::ContextOverflow => self.adapt_to_window(report),
+            ModelErrorKind::ContextOverflow => self.adapt_to_window(report) || self.leave_media_out(report),
             ModelErrorKind::Rejected if self.changes.count < MAX_CHANGES => {
                 let change = adapt::change(report, &self.request, &self.body, &self.learned);
                 let is_new = change.is_some_and(|change| self.changes.apply(change, &self.model, &mut self.learned));
@@ -220,6 +220,14 @@ impl Attempt {
             });
         }
         false
+    }
+
+    /// A request that has too many bytes goes without its images and documents: to summarise the conversation would not make
+    /// them smaller.
+    fn leave_media_out(&mut self, report: &Report) -> bool {
+        let change = report.is_about_bytes().then(|| adapt::all_media(&self.request, &self.learned)).flatten();
+        self.changes.count < MAX_CHANGES
+            && change.is_some_and(|change| self.changes.apply(change, &self.model, &mut self.learned))
     }
 
     /// Our estimate of what the call sends, in tokens.

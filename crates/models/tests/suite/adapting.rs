@@ -217,6 +217,24 @@ async fn answers_that_leave_no_room() {
     .await;
 }
 
+/// A request that is too large because of its images goes without them.
+#[tokio::test]
+async fn requests_of_too_many_bytes() {
+    let server = judged(|seen: &Seen| match seen.body.contains("image_url") {
+        true => (
+            "413 Payload Too Large",
+            json!({ "error": { "type": "request_too_large", "message": "too large" } }).to_string(),
+        ),
+        false => ("200 OK", CHAT.to_owned()),
+    })
+    .await;
+    let config = ProviderConfig { base_url: Some(server.url.clone()), ..ProviderConfig::new(ProviderKind::OpenAi) };
+    let model = Provider::new("test", config).unwrap().model("m");
+    let shown = answer(&*model, request()).await;
+    assert!(shown.ends_with("text: ok\nfinished: Stop ?"), "{shown}");
+    assert_eq!(model.context_window(), None);
+}
+
 /// The vendor's filter is a refusal, not a failure.
 #[tokio::test]
 async fn filters() {

@@ -128,7 +128,12 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
         return None;
     }
     // Nobody knows what is wrong. What vendors differ most about goes first; it is missed only if that helps.
-    media::all(request, learned).or_else(|| (!proofs.is_empty()).then_some(Change::Proofs(proofs)))
+    all_media(request, learned).or_else(|| (!proofs.is_empty()).then_some(Change::Proofs(proofs)))
+}
+
+/// All images and documents of a request, to be left out of it.
+pub(super) fn all_media(request: &ModelRequest, learned: &Learned) -> Option<Change> {
+    media::all(request, learned)
 }
 
 /// Whether a provider only repeats what the request says, which somebody else may have written for us to misread.

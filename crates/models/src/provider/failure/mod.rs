@@ -149,6 +149,13 @@ impl Report {
         self.has_label(&["rate_limit_exceeded"]) || NO_OVERFLOW.iter().any(|phrase| words.contains(phrase))
     }
 
+    /// Whether the request has too many bytes, rather than tokens.
+    pub(super) fn is_about_bytes(&self) -> bool {
+        self.http == Some(413)
+            || self.has_label(&["request_too_large"])
+            || self.words.to_lowercase().contains("image data")
+    }
+
     /// Whether the vendor's filter declined what was asked, or what the model would have said.
     pub(super) fn is_declined(&self) -> bool {
         let words = self.words.to_lowercase();
