@@ -62,7 +62,7 @@ impl Turn {
         let answer = caps.into_iter().flatten().min();
         // Models that could fill their whole window do not: only a quarter is kept free for them.
         let reserve = |window: u64| answer.filter(|answer| *answer <= window / 2).unwrap_or(window / 4);
-        let window = window.unwrap_or(GUESSED_WINDOW);
+        let (is_guess, window) = (window.is_none(), window.unwrap_or(GUESSED_WINDOW));
         let fitting = window - reserve(window);
         let budget = overflowed.map_or(fitting, |used| (used * 3 / 4).min(fitting));
         for round in 0..MAX_ROUNDS {
@@ -100,7 +100,8 @@ impl Turn {
             }
             size = self.estimated_context();
         }
-        if size <= budget {
+        // A guess must not end a turn: the provider knows better.
+        if size <= budget || (is_guess && overflowed.is_none()) {
             return Ok(true);
         }
         self.close(Outcome::MaxTokens, Usage::default(), "Tool call not run: the context window is full").await?;

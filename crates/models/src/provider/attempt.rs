@@ -11,11 +11,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use everturn_core::context;
+use everturn_core::{Thinking, context};
 use futures_util::{FutureExt, Stream, StreamExt, future::BoxFuture};
 
 use super::{
-    adapt::{self, Changes},
+    adapt::{self, Change, Changes},
     call::{AnswerStream, Caller, Origin, Refused},
     catalog, chat,
     failure::Report,
@@ -28,10 +28,13 @@ use super::{
 use crate::model::{EventStream, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
 
 /// How often one call is written anew.
-const MAX_CHANGES: usize = 12;
+const MAX_CHANGES: usize = 40;
 
 /// The shortest answer that is worth a call, in tokens.
 const SHORTEST_ANSWER: u64 = 256;
+
+/// Tokens that stay free beside the input and the answer: providers count some of their own.
+const MARGIN: u64 = 16;
 
 /// Fields that nobody asked for, so that nobody misses them.
 const OURS: &[&str] = &[
@@ -139,7 +142,11 @@ impl Attempt {
         let patches = [self.caller.settings.body.as_ref(), self.request.body.as_ref()];
         let written = self.wire.write(&ask).and_then(|mut written| {
             let (body, removed) = patch(written.body, &learned.fields, &patches)?;
-            let fields = removed.iter().filter(|field| !OURS.contains(&field.as_str()));
+            let wants_summary = self.request.options.thinking == Some(Thinking::Summary);
+            let is_asked = |field: &&String| {
+                !OURS.contains(&field.as_str()) || (wants_summary && field.as_str() == "reasoning.summary")
+            };
+            let fields = removed.iter().filter(is_asked);
             written.notices.extend(fields.map(|field| format!("{field} is not sent: {} does not take it", self.model)));
             if let (Some(asked), Some(nearest)) = (asked, nearest) {
                 let (asked, nearest) = (asked.as_str(), nearest.as_str());
@@ -164,6 +171,12 @@ impl Attempt {
             ModelErrorKind::ContextOverflow => self.adapt_to_window(report) || self.leave_media_out(report),
             ModelErrorKind::Rejected if self.changes.count < MAX_CHANGES => {
                 let change = adapt::change(report, &self.request, &self.body, &self.learned);
+                let change = match change {
+                    Some(Change::Media(_)) if self.changes.has_had_enough_media() => {
+                        adapt::all_media(&self.request, &self.learned)
+                    }
+                    change => change,
+                };
                 let is_new = change.is_some_and(|change| self.changes.apply(change, &self.model, &mut self.learned));
                 if is_new {
                     tracing::debug!(model = self.from, %error, "asking again without what was refused");
@@ -178,8 +191,10 @@ impl Attempt {
     }
 
     /// Keeps what was found out: the provider answers.
-    fn succeed(self) {
+    fn succeed(mut self) {
         if self.changes.count > 0 {
+            // A value that is refused says nothing about others.
+            self.learned.fields.retain(|field| !self.changes.values.contains(field));
             self.caller.memory.learn(&self.model, |known| known.merge(self.learned));
         }
     }
@@ -203,10 +218,12 @@ impl Attempt {
         if window < self.learned.proven {
             return false;
         }
-        // Our estimate may be too low.
-        let sent = self.estimate() * 5 / 4;
+        // Our estimate may be too low; what the provider has counted is not.
+        let sent = report.input().unwrap_or_else(|| self.estimate() * 5 / 4);
         let asked = self.request.options.max_output_tokens.unwrap_or(u64::MAX);
-        let room = window.saturating_sub(sent);
+        let room = window.saturating_sub(sent + MARGIN);
+        // Where that was not enough before, half of it may be.
+        let room = if room >= asked && self.changes.count > 0 { asked / 2 } else { room };
         if room >= SHORTEST_ANSWER && room < asked && self.changes.count < MAX_CHANGES {
             self.changes.count += 1;
             self.request.options.max_output_tokens = Some(room);

@@ -98,6 +98,7 @@ impl Caller {
             learned.thinks = described.thinks.or(learned.thinks);
             learned.takes_tools = learned.takes_tools.or(described.takes_tools);
             learned.is_blind |= described.sees == Some(false);
+            learned.is_described = true;
         });
     }
 

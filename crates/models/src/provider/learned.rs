@@ -6,6 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use everturn_core::{Effort, ToolSpec};
@@ -15,6 +16,9 @@ use sha2::{Digest as _, Sha256};
 const MAX_MODELS: usize = 256;
 /// Most refused fields, tools or media of one model.
 const MAX_REFUSED: usize = 1024;
+
+/// How long a refusal is remembered. Some are passing: an endpoint that is away, a limit that was raised.
+const LIFETIME: Duration = Duration::from_secs(15 * 60);
 
 /// What is known of one model beyond its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub(super) struct Learned {
     pub(super) media: HashSet<MediaDigest>,
     /// Whether it is to be called through OpenAI's Responses rather than chat completions.
     pub(super) wants_responses: bool,
+    /// Whether its provider has described it, which holds longer than a refusal.
+    pub(super) is_described: bool,
     /// Whether it takes no images at all.
     pub(super) is_blind: bool,
     /// Whether it thinks, where its provider has told.
@@ -86,21 +92,53 @@ impl MediaDigest {
 
 /// What is known of the models of one provider.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<HashMap<String, Learned>>);
+pub(super) struct Memory(Mutex<HashMap<String, Known>>);
+
+/// What is known of one model, and since when.
+#[derive(Debug)]
+struct Known {
+    learned: Learned,
+    /// When the oldest refusal in it was met.
+    since: Instant,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { learned: Learned::default(), since: Instant::now() }
+    }
+}
+
+impl Known {
+    /// Forgets refusals that may be over by now.
+    fn refresh(&mut self) -> &mut Learned {
+        if self.since.elapsed() >= LIFETIME {
+            let Learned { window, max_output, is_blind, is_described, proven, wants_responses, .. } = &self.learned;
+            let (proven, wants_responses, is_described) = (*proven, *wants_responses, *is_described);
+            let described = (*window, *max_output, *is_blind, self.learned.thinks, self.learned.takes_tools);
+            self.learned = Learned { proven, wants_responses, is_described, ..Learned::default() };
+            if is_described {
+                let learned = &mut self.learned;
+                (learned.window, learned.max_output, learned.is_blind, learned.thinks, learned.takes_tools) = described;
+            }
+            self.since = Instant::now();
+        }
+        &mut self.learned
+    }
+}
 
 impl Memory {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Learned>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is known of a model.
     pub(super) fn of(&self, model: &str) -> Learned {
-        self.lock().get(model).cloned().unwrap_or_default()
+        self.lock().get_mut(model).map(|known| known.refresh().clone()).unwrap_or_default()
     }
 
     /// One fact about a model, without a copy of the rest.
     pub(super) fn look<T>(&self, model: &str, fact: impl FnOnce(&Learned) -> T) -> Option<T> {
-        self.lock().get(model).map(fact)
+        self.lock().get_mut(model).map(|known| fact(known.refresh()))
     }
 
     /// Adds to what is known of a model.
@@ -109,7 +147,7 @@ impl Memory {
         if models.len() >= MAX_MODELS && !models.contains_key(model) {
             models.clear();
         }
-        let learned = models.entry(model.to_owned()).or_default();
+        let learned = models.entry(model.to_owned()).or_default().refresh();
         change(learned);
         if learned.media.len() > MAX_REFUSED {
             learned.media.clear();

@@ -198,11 +198,11 @@ async fn answers_that_leave_no_room() {
     let judge = |body: &Value| {
         let message = |asked| {
             format!(
-                "This model's maximum context length is 4096 tokens. However, you requested {} tokens (1200 in the messages, {asked} in the completion).",
-                asked + 1200
+                "This model's maximum context length is 4096 tokens. However, you requested {} tokens (3000 in the messages, {asked} in the completion).",
+                asked + 3000
             )
         };
-        body["max_tokens"].as_u64().filter(|asked| asked + 1200 > 4096).map(message)
+        body["max_tokens"].as_u64().filter(|asked| asked + 3000 > 4096).map(message)
     };
     check(
         judge,
@@ -212,9 +212,39 @@ async fn answers_that_leave_no_room() {
             (2 requests)
             text: ok
             finished: Stop ?
-            (1 requests)"#]],
+            (2 requests)"#]],
     )
     .await;
+}
+
+/// A refused value is left out of its own call only.
+#[tokio::test]
+async fn values() {
+    let judge = |body: &Value| {
+        let message = "Invalid 'temperature': decimal above maximum value. Expected a value <= 0.1.";
+        body["temperature"].as_f64().filter(|value| *value > 0.1).map(|_| message.to_owned())
+    };
+    let (server, model) = server(judge).await;
+    let shown = answer(&*model, request()).await;
+    assert!(shown.starts_with("notice: temperature is not sent"), "{shown}");
+    let mild = ModelOptions { temperature: Some(100), ..ModelOptions::default() };
+    answer(&*model, ModelRequest { options: mild, ..request() }).await;
+    assert!(server.last_body().contains("\"temperature\":0.1"), "{}", server.last_body());
+}
+
+/// Many tools and many images are refused one by one.
+#[tokio::test]
+async fn many_refusals() {
+    let judge = |body: &Value| {
+        let bad = |tool: &Value| tool["function"]["name"].as_str().is_some_and(|name| name.starts_with("bad"));
+        let at = body["tools"].as_array()?.iter().position(bad)?;
+        Some(format!("Invalid schema: tools[{at}].function.parameters is too clever"))
+    };
+    let (server, model) = server(judge).await;
+    let tools = (0..20).map(|n| tool(&format!("bad{n}"))).chain([tool("good")]).collect();
+    let shown = answer(&*model, ModelRequest { tools, ..request() }).await;
+    assert!(shown.ends_with("text: ok\nfinished: Stop ?"), "{shown}");
+    assert!(server.last_body().contains("good") && !server.last_body().contains("bad"), "{}", server.last_body());
 }
 
 /// A request that is too large because of its images goes without them.

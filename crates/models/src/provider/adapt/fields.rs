@@ -123,6 +123,13 @@ pub(super) fn refused(report: &Report, words: &str, body: &[u8]) -> Option<Strin
     present.into_iter().find(|path| names(words, &path.to_lowercase())).map(str::to_owned)
 }
 
+/// Whether a refusal is about the value of a field rather than the field.
+pub(super) fn is_about_value(words: &str) -> bool {
+    let bounds = ["expected a value", "maximum value", "minimum value", "must be between", "less than", "greater than"];
+    let more = ["at most", "at least", "out of range", "should be between", "<=", ">="];
+    !words.contains("only the default") && bounds.iter().chain(&more).any(|phrase| words.contains(phrase))
+}
+
 /// Whether a text names a field: by its whole path, or by its last name in quotation marks or before a colon. A bare word
 /// such as "include" may be any word.
 fn names(words: &str, path: &str) -> bool {

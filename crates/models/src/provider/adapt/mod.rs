@@ -10,6 +10,8 @@ mod media;
 mod path;
 mod tools;
 
+use std::collections::BTreeSet;
+
 use everturn_core::{Block, Effort, Message};
 
 use super::{
@@ -23,6 +25,8 @@ use crate::model::ModelRequest;
 pub(super) enum Change {
     /// A field of the body; a dot leads into an object.
     Field(String),
+    /// A field of the body whose value is refused, in this call.
+    Value(String),
     /// Ask for at most so many tokens.
     MaxOutput(u64),
     /// A tool with this declaration.
@@ -56,11 +60,20 @@ pub(super) enum Change {
 pub(super) struct Changes {
     pub(super) count: usize,
     pub(super) without_proofs: bool,
+    /// Fields that are left out of this call only.
+    pub(super) values: BTreeSet<String>,
+    /// How many images and documents were left out one after the other.
+    media: usize,
     /// What to tell of it. Fields and tools are told of by each call that lacks them.
     pub(super) notices: Vec<String>,
 }
 
 impl Changes {
+    /// Whether so many images and documents were refused one by one that the rest need not be tried.
+    pub(super) fn has_had_enough_media(&self) -> bool {
+        self.media >= 4
+    }
+
     /// Makes a change. `false` if it is in force already, so that the same request would be sent again.
     pub(super) fn apply(&mut self, change: Change, model: &str, learned: &mut Learned) -> bool {
         self.count += 1;
@@ -74,9 +87,14 @@ impl Changes {
             Change::Effort { asked, nearest } => learned.efforts.insert(asked, nearest) != Some(nearest),
             Change::Responses => !std::mem::replace(&mut learned.wants_responses, true),
             Change::Field(field) => learned.fields.insert(field),
+            Change::Value(field) => {
+                self.values.insert(field.clone());
+                learned.fields.insert(field)
+            }
             Change::MaxOutput(most) => learned.max_output.replace(most).is_none_or(|before| before > most),
             Change::Tool { name, declaration } => learned.declarations.insert(declaration) | learned.tools.insert(name),
             Change::Media(media) => {
+                self.media += 1;
                 let count = media.into_iter().filter(|one| learned.media.insert(*one)).count();
                 notice = Some(match count {
                     1 => format!("an image or document is left out: the provider of {model} refuses it"),
@@ -122,7 +140,7 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
         return Some(change);
     }
     if let Some(field) = fields::refused(report, &words, body) {
-        return Some(Change::Field(field));
+        return Some(if fields::is_about_value(&words) { Change::Value(field) } else { Change::Field(field) });
     }
     if report.is_about_access() {
         return None;
@@ -138,7 +156,14 @@ pub(super) fn all_media(request: &ModelRequest, learned: &Learned) -> Option<Cha
 
 /// Whether a provider only repeats what the request says, which somebody else may have written for us to misread.
 pub(super) fn is_quoted(body: &[u8], phrase: &str) -> bool {
-    String::from_utf8_lossy(body).to_lowercase().contains(phrase)
+    normalised(&String::from_utf8_lossy(body)).contains(&normalised(phrase))
+}
+
+/// A text in lower case without white space, escaped or not, which providers change when they repeat it.
+fn normalised(text: &str) -> String {
+    let is_invisible = |c: &char| c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
+    let text = text.replace("\\n", "").replace("\\r", "").replace("\\t", "").replace('\\', "");
+    text.chars().filter(|c| !is_invisible(c)).flat_map(char::to_lowercase).collect()
 }
 
 fn tool(request: &ModelRequest, name: &str) -> Option<Change> {

@@ -193,6 +193,23 @@ fn what_a_provider_only_repeats_is_not_believed() {
     let request = ModelRequest { messages: [Message::user(phrase)].into(), ..ModelRequest::default() };
     let body = serde_json::json!({ "tools": [], "messages": [{ "content": phrase }] }).to_string();
     assert_eq!(change(&report, &request, body.as_bytes(), &Learned::default()), None);
+    // White space is changed on the way.
+    let spread = phrase.replace(' ', "\n\u{200b}");
+    let body = serde_json::json!({ "tools": [], "messages": [{ "content": spread }] }).to_string();
+    assert_eq!(change(&report, &request, body.as_bytes(), &Learned::default()), None);
+    let phrase = "Invalid schema for function 'one': x";
+    let report = Report::from_body(said(&format!("Failed on data {phrase}")).as_bytes());
+    let body = serde_json::json!({ "tools": [{ "name": "one" }], "messages": [{ "content": phrase }] }).to_string();
+    assert_eq!(change(&report, &request, body.as_bytes(), &Learned::default()), None);
+}
+
+/// A value that is refused says nothing about the field.
+#[test]
+fn values_are_not_fields() {
+    let words = "Invalid 'temperature': decimal above maximum value. Expected a value <= 1, but got 1.5 instead.";
+    check(&said(words), Some(Change::Value("temperature".to_owned())));
+    let words = "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.";
+    check(&said(words), field("temperature"));
 }
 
 /// An image that cannot be fetched, and whatever else a server does not explain.

@@ -2,20 +2,34 @@
 
 use serde_json::Value;
 
-use super::path::{self, Step};
+use super::{
+    is_quoted,
+    path::{self, Step},
+};
 use crate::provider::failure::Report;
 
 /// The name of the tool that a refusal is about.
-pub(super) fn refused(report: &Report, body: &[u8]) -> Option<String> {
-    let body: Value = serde_json::from_slice(body).ok()?;
+pub(super) fn refused(report: &Report, raw: &[u8]) -> Option<String> {
+    let body: Value = serde_json::from_slice(raw).ok()?;
     let declared = declared(&body);
-    [report.param(), Some(report.words())].into_iter().flatten().find_map(|text| {
-        let by_place = ["function_declarations", "functionDeclarations", "tools"].iter().find_map(|root| {
+    let by_place = |text: &str| {
+        ["function_declarations", "functionDeclarations", "tools"].iter().find_map(|root| {
             let Step::Index(index) = path::after(text, root)?.first()?.clone() else { return None };
             declared.get(index).copied()
-        });
-        by_place.or_else(|| by_name(text, &declared)).map(str::to_owned)
-    })
+        })
+    };
+    if let Some(name) = report.param().and_then(by_place) {
+        return Some(name.to_owned());
+    }
+    // A user may have written such words, for the provider to repeat and for us to misread.
+    let words = report.words();
+    let is_own = |name: &&str| {
+        let index = declared.iter().position(|other| other == name).unwrap_or_default();
+        let function = format!("schema for function '{name}");
+        let quotes = [function, format!("tools[{index}]"), format!("tools.{index}"), format!("declarations[{index}]")];
+        !quotes.iter().any(|quote| words.contains(quote) && is_quoted(raw, quote))
+    };
+    by_place(words).or_else(|| by_name(words, &declared)).filter(is_own).map(str::to_owned)
 }
 
 /// The names of the tools that a body declares, in order.

@@ -136,6 +136,17 @@ impl Report {
         self.labels.iter().any(|label| labels.contains(&label.as_str()))
     }
 
+    /// How many tokens of input the provider has counted, where an overflow says so beside the cap on the answer.
+    pub(super) fn input(&self) -> Option<u64> {
+        let words = self.words.to_lowercase();
+        let with_functions = |messages: u64| messages + number_before(&words, " in the functions").unwrap_or(0);
+        number_before(&words, " in the messages")
+            .map(with_functions)
+            .or_else(|| number_before(&words, " input tokens"))
+            .or_else(|| number_before(&words, " of text input"))
+            .or_else(|| number_after(&words, "exceed context limit: "))
+    }
+
     /// The words that name the window, with its number.
     pub(super) fn window_words(&self) -> Option<String> {
         let words = self.words.to_lowercase();
@@ -353,6 +364,13 @@ pub(super) fn number_after(text: &str, marker: &str) -> Option<u64> {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != ',').unwrap_or(rest.len());
         rest[..end].replace(',', "").parse().ok()
     })
+}
+
+/// The whole number right before the first place of these words in a text.
+fn number_before(text: &str, marker: &str) -> Option<u64> {
+    let (before, _) = text.split_once(marker)?;
+    let start = before.rfind(|c: char| !c.is_ascii_digit() && c != ',').map_or(0, |at| at + 1);
+    before.get(start..)?.replace(',', "").parse().ok()
 }
 
 fn seconds(text: &str) -> Option<Duration> {

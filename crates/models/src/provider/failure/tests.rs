@@ -113,6 +113,27 @@ fn an_overflow_names_its_window() {
 }
 
 #[test]
+fn an_overflow_may_count_the_input() {
+    for (words, input) in [
+        (
+            "input length and `max_tokens` exceed context limit: 152060 + 64000 > 200000, decrease input length",
+            Some(152_060),
+        ),
+        ("However, you requested 4228 tokens (132 in the messages, 4096 in the completion).", Some(132)),
+        (
+            "you requested 8213 tokens (6683 in the messages, 730 in the functions, and 800 in the completion)",
+            Some(7_413),
+        ),
+        ("This model's maximum context length is 4096 tokens and your request has 318 input tokens", Some(318)),
+        ("your prompt contains at least 31745 input tokens, for a total of at least 32769 tokens", Some(31_745)),
+        ("you requested about 141607 tokens (10535 of text input, 131072 in the output)", Some(10_535)),
+        ("prompt is too long: 213462 tokens > 200000 maximum", None),
+    ] {
+        assert_eq!(Report { words: words.to_owned(), ..Report::default() }.input(), input, "{words}");
+    }
+}
+
+#[test]
 fn a_quota_of_a_day_is_not_waited_for() {
     let body = |id: &str| {
         format!(
