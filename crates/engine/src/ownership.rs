@@ -179,7 +179,7 @@ impl Engine {
             return Ok(Prior::default());
         }
         turns.retain(|other| other.id != *turn);
-        Ok(Prior::of(turns))
+        Ok(Prior::for_model(turns))
     }
 }
 

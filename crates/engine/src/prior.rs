@@ -1,6 +1,6 @@
 //! What a session's earlier turns left.
 
-use everturn_core::{Compaction, Message};
+use everturn_core::{Compaction, Message, Outcome};
 use everturn_store::{TurnRecord, TurnStatus};
 
 /// History before a turn.
@@ -25,14 +25,43 @@ pub(crate) fn in_history(mut turns: Vec<TurnRecord>) -> Vec<TurnRecord> {
     turns.split_off(begin)
 }
 
+/// Stands for what was said in turns that were declined one after the other.
+const DECLINED: &str = "[What was said here was declined, and is left out.]";
+
 impl Prior {
     /// What these turns, in order, left.
     pub(crate) fn of(turns: Vec<TurnRecord>) -> Self {
+        Self::from_history(in_history(turns))
+    }
+
+    /// What these turns left, as a model is given it. A vendor's filter that declines a message declines every later turn
+    /// that repeats it; so where two turns or more were declined in a row, a note stands for what was said in them.
+    pub(crate) fn for_model(turns: Vec<TurnRecord>) -> Self {
+        let mut turns = in_history(turns);
+        let is_declined = |turn: &TurnRecord| turn.status == TurnStatus::Ended(Outcome::Refused);
+        for run in turns.chunk_by_mut(|one, next| is_declined(one) && is_declined(next)) {
+            if run.len() > 1 {
+                run.iter_mut().flat_map(|turn| &mut turn.messages).for_each(leave_out);
+            }
+        }
+        Self::from_history(turns)
+    }
+
+    fn from_history(turns: Vec<TurnRecord>) -> Self {
         let mut prior = Self::default();
-        for turn in in_history(turns) {
+        for turn in turns {
             prior.messages.extend(turn.messages);
             prior.compaction = turn.compaction.or(prior.compaction);
         }
         prior
+    }
+}
+
+/// Replaces what a message says. Results lose their calls by it, and are left out with them.
+fn leave_out(message: &mut Message) {
+    match message {
+        Message::User { .. } => *message = Message::user(DECLINED),
+        Message::Assistant { .. } => *message = Message::assistant(DECLINED),
+        Message::System { .. } | Message::Tool { .. } => {}
     }
 }

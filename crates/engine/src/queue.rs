@@ -133,7 +133,7 @@ impl Engine {
         let taken = Taken {
             expected_version: record.version,
             turn,
-            prior: if begins_history { Prior::default() } else { Prior::of(turns) },
+            prior: if begins_history { Prior::default() } else { Prior::for_model(turns) },
             state: TurnState::default(),
             event: Event::TurnStarted(started),
             writes: vec![spending::turn_begun(&agent, by.clone(), Timestamp::now())],

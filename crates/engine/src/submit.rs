@@ -297,12 +297,12 @@ impl Engine {
                     turns.push(turn);
                 }
                 let expected_version = Some(expected_version);
-                let prior = if submit.begins_history { Prior::default() } else { Prior::of(turns) };
+                let prior = if submit.begins_history { Prior::default() } else { Prior::for_model(turns) };
                 let begin = Begin { expected_version, used_before, supersedes, prior, input };
                 self.begin_turn(submit, place, begin, slot).await
             }
             (Submission::Answers(answers) | Submission::SomeAnswers(answers), Some(turn)) => {
-                let prior = if turn.begins_history { Prior::default() } else { Prior::of(turns) };
+                let prior = if turn.begins_history { Prior::default() } else { Prior::for_model(turns) };
                 let resume = Resume { expected_version, turn: turn.id, prior, answers };
                 let key = submit.key.as_ref();
                 self.resume_turn(&submit.tenant, place, resume, key, slot).await

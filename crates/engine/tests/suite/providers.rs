@@ -288,6 +288,28 @@ async fn a_model_that_thinks_has_more_time() {
     assert!((600..602).contains(&elapsed.as_secs()), "{elapsed:?}");
 }
 
+/// A message that a vendor's filter declines is in the way once more, and then left out.
+#[tokio::test(start_paused = true)]
+async fn a_declined_message_does_not_block_its_session_for_good() {
+    let model = ScriptedModel::thinking("test/one", |request| {
+        let is_declined = format!("{:?}", request.messages).contains("evil");
+        let finished = if is_declined { ModelFinish::Refusal } else { ModelFinish::Stop };
+        vec![say("Well."), finish(finished, None)]
+    });
+    let world = World::start(Setup::with_models([model.clone()])).await;
+    let mut ends = Vec::new();
+    for message in ["good", "evil", "good", "good", "good"] {
+        let started = world.begin(message).await;
+        let transcript = world.transcript(&started).await;
+        ends.push(transcript.trim_end().rsplit(' ').next().unwrap_or_default().to_owned());
+    }
+    assert_eq!(ends, ["completed", "refused", "refused", "completed", "completed"]);
+    let given = format!("{:?}", model.requests().last().unwrap().messages);
+    assert_eq!(given.matches("What was said here was declined").count(), 4, "{given}");
+    let shown = world.act(Act::History).await;
+    assert!(shown.contains("evil"), "people still see it: {shown}");
+}
+
 /// What a provider does not do is told once in a turn, whatever the number of its steps.
 #[tokio::test(start_paused = true)]
 async fn what_a_model_does_not_take_is_told_once() {
