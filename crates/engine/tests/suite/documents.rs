@@ -124,7 +124,7 @@ async fn a_long_document_is_cut_with_a_note() {
     .assert_debug_eq(&given(&model)[1]);
 }
 
-/// A PDF file goes as it is to a provider that reads such files, with its text for those that do not.
+/// A PDF file goes whole to a provider that reads such files; other providers get its text.
 #[tokio::test(start_paused = true)]
 async fn a_pdf_is_given_whole_to_those_who_read_it() {
     const PDF: &[u8] =

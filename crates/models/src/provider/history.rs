@@ -175,7 +175,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// The images of a result; those that were refused leave a line in its text.
+    /// The images of a result. A refused image leaves a line in the result's text.
     fn result_images(self, content: &'r Content, text: &mut String) -> Vec<&'r str> {
         let mut images = Vec::new();
         for block in content.blocks() {

@@ -48,7 +48,7 @@ pub(super) enum Think {
     Level(&'static str),
 }
 
-/// Whether and how hard the model is to think. `None` leaves it to the model, of which those that can think do.
+/// Whether and how hard the model is to think. `None` leaves it to the model; a model that can think then thinks.
 pub(super) fn think(ask: &Ask<'_>, notices: &mut Vec<String>) -> Option<Think> {
     let (options, model) = (&ask.request.options, ask.model);
     if options.thinking == Some(Thinking::Off) {

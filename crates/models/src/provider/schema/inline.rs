@@ -10,7 +10,7 @@ use super::{
 /// How often one reference may be followed within itself: a tree is shown with its children and their children.
 const MAX_REPEATS: usize = 2;
 
-/// Keywords that identify schemas, or hold those that are referred to.
+/// Keywords that identify schemas, or hold schemas for references.
 const IDENTITY: [&str; 12] = [
     "$schema",
     "$id",

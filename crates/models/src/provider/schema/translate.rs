@@ -1,4 +1,4 @@
-//! Keywords in other words: those of older drafts, and those that a vendor knows by another name.
+//! Keywords under other names: of older drafts, and of a vendor's own.
 
 use super::{
     merge::both,
