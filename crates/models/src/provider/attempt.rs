@@ -8,17 +8,20 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use everturn_core::{Thinking, context};
 use futures_util::{FutureExt, Stream, StreamExt, future::BoxFuture};
+use tokio::time::{Instant, Interval};
 
 use super::{
     adapt::{self, Change, Changes},
     call::{AnswerStream, Caller, Origin, Refused},
     catalog, chat,
     failure::Report,
+    instructions,
     learned::{Learned, declaration},
     media::{self, Limits},
     patch::patch,
@@ -36,6 +39,12 @@ const SHORTEST_ANSWER: u64 = 256;
 /// Tokens that stay free beside the input and the answer: providers count some of their own.
 const MARGIN: u64 = 16;
 
+/// How often a call whose answer comes whole counts as alive: nothing is heard of it until it is over.
+const ALIVE_EVERY: Duration = Duration::from_secs(20);
+
+/// How long such a call counts as alive.
+const LONGEST_WHOLE_ANSWER: Duration = Duration::from_secs(15 * 60);
+
 /// Fields that nobody asked for, so that nobody misses them.
 const OURS: &[&str] = &[
     "cache_control",
@@ -45,6 +54,7 @@ const OURS: &[&str] = &[
     "reasoning.summary",
     "shift",
     "store",
+    "stream",
     "stream_options",
     "stream_options.include_obfuscation",
     "thinking.block_binding",
@@ -67,11 +77,16 @@ pub(super) struct Attempt {
     body: Bytes,
 }
 
-/// An answer that has begun, and its call.
-type Begun = Result<(AnswerStream, Box<Attempt>), ModelError>;
+/// How far a call has come.
+enum Begun {
+    /// The answer has begun.
+    Answer(AnswerStream, Box<Attempt>),
+    /// The provider does not stream, and is not asked yet: its answer takes as long to begin as to end.
+    Whole(Box<Attempt>),
+}
 
 impl Attempt {
-    /// Calls a model. Returns when the response has begun.
+    /// Calls a model. Returns when the response has begun, or at once where the answer comes whole.
     pub(super) async fn start(
         caller: Arc<Caller>,
         wire: &'static dyn Wire,
@@ -88,12 +103,19 @@ impl Attempt {
         let mut attempt = Self { caller, wire, from, model, request, changes, learned, body: Bytes::new() };
         attempt.leave_room();
         let origin = (Arc::clone(&attempt.caller), attempt.model.clone());
-        let (answer, attempt) = Box::new(attempt).begin().await?;
-        Ok(Adapting { answer, origin, attempt: Some(attempt), again: None }.boxed())
+        let answer = AnswerStream::empty(wire, attempt.caller.failures.clone());
+        let mut adapting = Adapting { answer, origin, attempt: None, again: None, alive: None };
+        let begun = Box::new(attempt).begin(Waiting::Short).await?;
+        adapting.go_on(begun);
+        Ok(adapting.boxed())
     }
 
-    async fn begin(mut self: Box<Self>) -> Begun {
+    /// Sends the request until it is answered, or until `waiting` ends.
+    async fn begin(mut self: Box<Self>, waiting: Waiting) -> Result<Begun, ModelError> {
         loop {
+            if waiting == Waiting::Short && self.learned.fields.contains("stream") {
+                return Ok(Begun::Whole(self));
+            }
             self.wire = self.wire_of_choice();
             let Written { body, notices, prefix } = self.write()?;
             self.body = Bytes::from(body);
@@ -104,12 +126,13 @@ impl Attempt {
                     let mut answer = AnswerStream::new(self.wire, response, failures, origin);
                     let told = std::mem::take(&mut self.changes.notices);
                     told.into_iter().chain(notices).for_each(|notice| answer.notice(notice));
-                    return Ok((answer, self));
+                    return Ok(Begun::Answer(answer, self));
                 }
                 Err(Refused { error, report }) if self.adapt(&error, &report) => {}
                 Err(Refused { report, .. }) if report.is_declined() => {
                     let failures = self.caller.failures.clone();
-                    return Ok((AnswerStream::declined(self.wire, failures, report.words()), self));
+                    let declined = AnswerStream::declined(self.wire, failures, report.words());
+                    return Ok(Begun::Answer(declined, self));
                 }
                 Err(Refused { error, .. }) => return Err(error),
             }
@@ -129,6 +152,9 @@ impl Attempt {
         let mut request = Cow::Borrowed(&self.request);
         if nearest.is_some() {
             request.to_mut().options.effort = nearest;
+        }
+        if learned.refuses_system {
+            instructions::from_user(request.to_mut());
         }
         let ask = Ask {
             from: &self.from,
@@ -151,6 +177,9 @@ impl Attempt {
             if let (Some(asked), Some(nearest)) = (asked, nearest) {
                 let (asked, nearest) = (asked.as_str(), nearest.as_str());
                 written.notices.push(format!("effort is {nearest}: {} does not know {asked}", self.model));
+            }
+            if removed.iter().any(|field| field == "stream") {
+                written.notices.push(format!("the answer comes in one piece: {} does not stream it", self.from));
             }
             let refused = self.request.tools.iter().filter(|tool| learned.tools.contains(&tool.name));
             written.notices.extend(refused.map(|tool| {
@@ -202,7 +231,7 @@ impl Attempt {
     /// Asks for no longer an answer than there is room for, where the window is configured or was told by an overflow.
     fn leave_room(&mut self) {
         let Some(window) = self.caller.settings.context_window.or(self.learned.window) else { return };
-        let room = window.saturating_sub(self.estimate() * 5 / 4);
+        let room = window.saturating_sub(self.careful_estimate());
         let asked = &mut self.request.options.max_output_tokens;
         if room >= SHORTEST_ANSWER && asked.is_some_and(|asked| asked > room) {
             *asked = Some(room);
@@ -219,7 +248,8 @@ impl Attempt {
             return false;
         }
         // Our estimate may be too low; what the provider has counted is not.
-        let sent = report.input().unwrap_or_else(|| self.estimate() * 5 / 4);
+        let counted = report.input();
+        let sent = counted.unwrap_or_else(|| self.careful_estimate());
         let asked = self.request.options.max_output_tokens.unwrap_or(u64::MAX);
         let room = window.saturating_sub(sent + MARGIN);
         // Where that was not enough before, half of it may be.
@@ -228,6 +258,8 @@ impl Attempt {
             self.changes.count += 1;
             self.request.options.max_output_tokens = Some(room);
             self.learned.window = Some(self.learned.window.map_or(window, |known| known.min(window)));
+            let percent = counted.map(|counted| counted.saturating_mul(100) / self.estimate().max(1) + 1);
+            self.learned.percent_of_estimate = percent.max(self.learned.percent_of_estimate);
             return true;
         }
         // A window that is much larger than what was sent cannot have overflowed.
@@ -247,6 +279,12 @@ impl Attempt {
             && change.is_some_and(|change| self.changes.apply(change, &self.model, &mut self.learned))
     }
 
+    /// Rather more than what the call sends, in tokens: as the provider has counted before, else a quarter more than ours.
+    fn careful_estimate(&self) -> u64 {
+        let percent = self.learned.percent_of_estimate.unwrap_or(125);
+        (self.estimate().saturating_mul(percent) / 100).saturating_add(MARGIN)
+    }
+
     /// Our estimate of what the call sends, in tokens.
     fn estimate(&self) -> u64 {
         context::estimate_text(&self.request.system)
@@ -261,7 +299,40 @@ struct Adapting {
     origin: (Arc<Caller>, String),
     /// The call, with its conversation, for as long as it may be made again.
     attempt: Option<Box<Attempt>>,
-    again: Option<BoxFuture<'static, Begun>>,
+    again: Option<BoxFuture<'static, Result<Begun, ModelError>>>,
+    /// Set while an answer is awaited that comes whole.
+    alive: Option<Alive>,
+}
+
+/// How long a call may wait for its answer to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// As long as a stream takes to begin.
+    Short,
+    /// As long as an answer takes.
+    Long,
+}
+
+/// Stands in for the signs of life of an answer that comes whole.
+struct Alive {
+    ticks: Interval,
+    left: u64,
+}
+
+impl Alive {
+    fn new() -> Self {
+        let ticks = tokio::time::interval_at(Instant::now() + ALIVE_EVERY, ALIVE_EVERY);
+        Self { ticks, left: LONGEST_WHOLE_ANSWER.as_secs() / ALIVE_EVERY.as_secs() }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.left > 0 {
+            ready!(self.ticks.poll_tick(cx));
+            self.left -= 1;
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
 }
 
 impl Stream for Adapting {
@@ -271,12 +342,18 @@ impl Stream for Adapting {
         let this = &mut *self;
         loop {
             if let Some(again) = &mut this.again {
-                let begun = ready!(again.poll_unpin(cx));
-                this.again = None;
+                let Poll::Ready(begun) = again.poll_unpin(cx) else {
+                    return match &mut this.alive {
+                        Some(alive) => alive.poll(cx).map(|()| Some(Ok(ModelEvent::Alive))),
+                        None => Poll::Pending,
+                    };
+                };
+                (this.again, this.alive) = (None, None);
                 match begun {
-                    Ok((answer, attempt)) => (this.answer, this.attempt) = (answer, Some(attempt)),
+                    Ok(begun) => this.go_on(begun),
                     Err(error) => return Poll::Ready(Some(Err(error))),
                 }
+                continue;
             }
             match ready!(this.answer.poll_next_unpin(cx)) {
                 Some(Ok(event)) => {
@@ -293,7 +370,7 @@ impl Stream for Adapting {
                 Some(Err(error)) => {
                     let report = this.answer.take_report();
                     let again = this.attempt.take().zip(report).and_then(|(mut attempt, report)| {
-                        attempt.adapt(&error, &report).then(|| attempt.begin().boxed())
+                        attempt.adapt(&error, &report).then(|| attempt.begin(Waiting::Short).boxed())
                     });
                     match again {
                         Some(again) => this.again = Some(again),
@@ -307,6 +384,16 @@ impl Stream for Adapting {
 }
 
 impl Adapting {
+    fn go_on(&mut self, begun: Begun) {
+        match begun {
+            Begun::Answer(answer, attempt) => (self.answer, self.attempt) = (answer, Some(attempt)),
+            Begun::Whole(attempt) => {
+                self.again = Some(attempt.begin(Waiting::Long).boxed());
+                self.alive = Some(Alive::new());
+            }
+        }
+    }
+
     /// Keeps how much the model has read, as it tells itself.
     fn prove(&self, input: u64) {
         let (caller, model) = &self.origin;

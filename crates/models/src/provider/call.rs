@@ -13,12 +13,13 @@ use futures_util::{
 };
 use http::header::CONTENT_TYPE;
 use reqwest::{Client, Response, Url};
+use serde_json::value::RawValue;
 
 use super::{
     answer::{Answer, Decoder},
     describe::Questions,
     failure::{Failures, Fault, Report},
-    frames::{Frames, Framing},
+    frames::Frames,
     learned::Memory,
     proof::{self, Proof},
     wire::{ListedModel, Settings, Wire},
@@ -64,9 +65,9 @@ impl Caller {
             return Err(Refused { error: self.failures.status(status, &headers, &report), report });
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-        if is_page(content_type, wire.framing()) {
+        if content_type.starts_with("text/html") {
             let content_type = content_type.to_owned();
-            return Err(Refused::plain(self.failures.not_a_stream(&content_type, &read_bounded(response).await)));
+            return Err(Refused::plain(self.failures.not_an_answer(&content_type, &read_bounded(response).await)));
         }
         Ok(response.bytes_stream().boxed())
     }
@@ -99,12 +100,6 @@ impl Refused {
     fn plain(error: ModelError) -> Self {
         Self { error, report: Report::default() }
     }
-}
-
-/// Whether a content type shows that there is no stream: some web page, or a whole JSON document.
-fn is_page(content_type: &str, framing: Framing) -> bool {
-    content_type.starts_with("text/html")
-        || (framing == Framing::Events && content_type.starts_with("application/json"))
 }
 
 /// The beginning of a body. What cannot be read is left out: there is an error to report already.
@@ -171,10 +166,15 @@ impl AnswerStream {
 
     /// An answer that the vendor's filter has declined before the model could give it.
     pub(super) fn declined(wire: &dyn Wire, failures: Failures, words: &str) -> Self {
-        let mut declined = Self::new(wire, stream::empty().boxed(), failures, Origin::default());
+        let mut declined = Self::empty(wire, failures);
         declined.answer.text(words);
         declined.answer.finish(ModelFinish::Refusal);
         declined
+    }
+
+    /// No answer yet.
+    pub(super) fn empty(wire: &dyn Wire, failures: Failures) -> Self {
+        Self::new(wire, stream::empty().boxed(), failures, Origin::default())
     }
 
     /// Tells something before the answer.
@@ -209,12 +209,23 @@ impl AnswerStream {
         if too_large { Err(Fault::FrameTooLarge) } else { Ok(()) }
     }
 
+    /// Takes an answer that came as one document. Gemini's is a list of frames if it was asked for a stream.
+    fn whole(&mut self, document: &str) -> Result<(), Fault> {
+        match serde_json::from_str::<Vec<&RawValue>>(document) {
+            Ok(frames) => frames.iter().try_for_each(|frame| self.decoder.frame(frame.get(), &mut self.answer)),
+            Err(_) => self.decoder.frame(document, &mut self.answer),
+        }
+    }
+
     /// The body has ended, well or not. Where the provider had already said why the model stopped, the answer is
     /// complete in both cases.
     fn end(&mut self, error: Option<reqwest::Error>) {
         self.body = None;
-        if let Some(rest) = self.frames.take().and_then(Frames::finish) {
-            match self.decoder.frame(&rest, &mut self.answer) {
+        let is_whole = self.frames.as_ref().is_some_and(Frames::is_whole);
+        let rest = self.frames.take().and_then(Frames::finish);
+        if let Some(rest) = &rest {
+            let read = if is_whole { self.whole(rest) } else { self.decoder.frame(rest, &mut self.answer) };
+            match read {
                 // A piece of a frame is what a cut leaves.
                 Ok(()) | Err(Fault::Nonsense(_)) => {}
                 Err(fault) => {
@@ -226,6 +237,9 @@ impl AnswerStream {
         let Origin { wire, from, prefix } = std::mem::take(&mut self.origin);
         if !self.answer.complete(|pieces| proof::write(wire, &Proof { from, prefix, pieces })) {
             self.failure = Some(match error {
+                None if is_whole => {
+                    self.failures.not_an_answer("application/json", rest.unwrap_or_default().as_bytes())
+                }
                 Some(error) => self.failures.transport(error, "broke off in the middle of its answer"),
                 None => self.failures.cut(),
             });

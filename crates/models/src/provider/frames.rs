@@ -1,4 +1,4 @@
-//! Cuts a provider's byte stream into frames: server-sent events, or lines of JSON.
+//! Cuts a provider's byte stream into frames: server-sent events, lines of JSON, or one whole document.
 //!
 //! Of an event it keeps the data alone, for every provider says the rest inside it. It refuses events beyond
 //! [`MAX_FRAME`], so that a provider cannot make us hold any amount.
@@ -13,6 +13,8 @@ pub(super) enum Framing {
     Events,
     /// One JSON value a line.
     Lines,
+    /// One JSON document: the answer of a provider that does not stream.
+    Whole,
 }
 
 /// A frame was larger than [`MAX_FRAME`].
@@ -30,6 +32,8 @@ pub(super) struct Frames {
     /// The last byte was a carriage return, so that a line feed now belongs to it.
     after_return: bool,
     at_start: bool,
+    /// Whether anything but white space came.
+    has_begun: bool,
     max: usize,
 }
 
@@ -39,18 +43,37 @@ impl Frames {
     }
 
     fn with_max(framing: Framing, max: usize) -> Self {
-        Self { framing, line: Vec::new(), data: None, after_return: false, at_start: true, max }
+        Self { framing, line: Vec::new(), data: None, after_return: false, at_start: true, has_begun: false, max }
+    }
+
+    /// Whether the body is one document.
+    pub(super) fn is_whole(&self) -> bool {
+        self.framing == Framing::Whole
     }
 
     /// Takes bytes and adds the frames that they complete to `out`.
     pub(super) fn push(&mut self, mut bytes: &[u8], out: &mut Vec<String>) -> Result<(), FrameTooLarge> {
+        if !self.has_begun
+            && let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace())
+        {
+            self.has_begun = true;
+            // No event begins so: the provider does not stream.
+            if self.framing == Framing::Events && matches!(first, b'{' | b'[') {
+                self.framing = Framing::Whole;
+            }
+        }
         while let Some(first) = bytes.first() {
             if std::mem::take(&mut self.after_return) && *first == b'\n' {
                 bytes = &bytes[1..];
                 continue;
             }
             let returns_end_lines = self.framing == Framing::Events;
-            let end = bytes.iter().position(|byte| *byte == b'\n' || (*byte == b'\r' && returns_end_lines));
+            let end = match self.framing {
+                Framing::Whole => None,
+                Framing::Events | Framing::Lines => {
+                    bytes.iter().position(|byte| *byte == b'\n' || (*byte == b'\r' && returns_end_lines))
+                }
+            };
             let line = &bytes[..end.unwrap_or(bytes.len())];
             let held = self.line.len() + self.data.as_ref().map_or(0, String::len);
             if held + line.len() > self.max {
@@ -76,7 +99,7 @@ impl Frames {
         let text = String::from_utf8_lossy(&bytes);
         let line = if std::mem::take(&mut self.at_start) { text.trim_start_matches('\u{feff}') } else { &text };
         match self.framing {
-            Framing::Lines => Some(line.trim()).filter(|line| !line.is_empty()).map(str::to_owned),
+            Framing::Lines | Framing::Whole => Some(line.trim()).filter(|line| !line.is_empty()).map(str::to_owned),
             Framing::Events if line.is_empty() => self.data.take(),
             Framing::Events => {
                 let value = line.strip_prefix("data").and_then(|rest| match rest {
@@ -133,6 +156,13 @@ mod tests {
     fn lines_need_no_last_newline() {
         let lines = frames(Framing::Lines, [&b"{\"a\":1}\r\n\n{}\n[]"[..]]);
         assert_eq!(lines, (vec!["{\"a\":1}".into(), "{}".into()], Some("[]".into())));
+    }
+
+    #[test]
+    fn a_document_instead_of_events_is_one_frame() {
+        let document = "\n {\"a\":\r\n\n 1}\n";
+        assert_eq!(frames(Framing::Events, document.as_bytes().chunks(1)), (vec![], Some("{\"a\":\r\n\n 1}".into())));
+        assert_eq!(frames(Framing::Events, [&b"data: a\n\n{\"a\":1}\n\n"[..]]), (vec!["a".into()], None));
     }
 
     #[test]

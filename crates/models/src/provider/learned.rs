@@ -37,6 +37,10 @@ pub(super) struct Learned {
     pub(super) efforts: BTreeMap<Effort, Effort>,
     /// The most tokens that it has read in one call, as it told itself. Its window holds at least these.
     pub(super) proven: u64,
+    /// Tokens that its provider counts for a hundred of our estimate.
+    pub(super) percent_of_estimate: Option<u64>,
+    /// Whether it takes instructions from the user only.
+    pub(super) refuses_system: bool,
     /// Whether it wants its reasoning back in every answer that made calls (chat completions only).
     pub(super) wants_reasoning: bool,
     /// Images, documents and proofs of reasoning that it refuses.
@@ -62,6 +66,8 @@ impl Learned {
         self.fields.extend(other.fields);
         self.declarations.extend(other.declarations);
         self.efforts.extend(other.efforts);
+        self.percent_of_estimate = self.percent_of_estimate.max(other.percent_of_estimate);
+        self.refuses_system |= other.refuses_system;
         self.wants_reasoning |= other.wants_reasoning;
         self.media.extend(other.media);
         self.wants_responses |= other.wants_responses;

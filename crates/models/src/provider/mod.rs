@@ -19,6 +19,7 @@ mod frames;
 mod gemini;
 mod history;
 mod image;
+mod instructions;
 mod learned;
 mod media;
 mod ollama;

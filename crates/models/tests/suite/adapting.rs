@@ -212,7 +212,7 @@ async fn answers_that_leave_no_room() {
             (2 requests)
             text: ok
             finished: Stop ?
-            (2 requests)"#]],
+            (1 requests)"#]],
     )
     .await;
 }
@@ -307,4 +307,51 @@ async fn proofs_that_are_refused_within_a_stream() {
     assert_eq!(shown, "text: ok\nused: 1+1\nfinished: Stop 1+1");
     assert_eq!(server.seen().len(), 2);
     assert!(server.seen()[0].body.contains("gAAA") && server.last_body().contains("hello"), "{:?}", server.seen());
+}
+
+/// OpenAI streams its newer models only to organisations that it has verified: the others get their answers whole.
+#[tokio::test]
+async fn streams() {
+    let whole = json!({ "object": "response", "status": "completed", "output": [
+        { "type": "message", "content": [{ "type": "output_text", "text": "ok" }] },
+    ] });
+    let refusal = json!({ "error": {
+        "message": "Your organization must be verified to stream this model. Please go to the settings.",
+        "type": "invalid_request_error", "param": "stream", "code": "unsupported_value",
+    } });
+    let server = judged(move |seen: &Seen| match seen.body.contains("\"stream\":true") {
+        true => ("400 Bad Request", refusal.to_string()),
+        false => ("200 OK", whole.to_string()),
+    })
+    .await;
+    let config = ProviderConfig {
+        base_url: Some(server.url.clone()),
+        wire: Some(OpenAiWire::Responses),
+        ..ProviderConfig::new(ProviderKind::OpenAi)
+    };
+    let model = Provider::new("test", config).unwrap().model("gpt-6-sol");
+    for requests in [2, 3] {
+        let shown = answer(&*model, request()).await;
+        let expected = "the answer comes in one piece: test/gpt-6-sol does not stream it";
+        assert!(shown.contains(expected) && shown.ends_with("text: ok\nfinished: Stop ?"), "{shown}");
+        assert_eq!(server.seen().len(), requests);
+    }
+}
+
+/// Gemma takes no instructions from the system: the user says them.
+#[tokio::test]
+async fn instructions() {
+    let judge = |body: &Value| {
+        let has_system = body["messages"].as_array()?.iter().any(|message| message["role"] == "system");
+        has_system.then(|| "Developer instruction is not enabled for models/m".to_owned())
+    };
+    let (server, model) = server(judge).await;
+    let messages = [Message::user("hi"), Message::System { content: "Be kind.".into() }, Message::user("there")];
+    let request = ModelRequest { system: "Be brief.".into(), messages: messages.into(), ..ModelRequest::default() };
+    assert_eq!(answer(&*model, request).await, "text: ok\nfinished: Stop ?");
+    let body: Value = serde_json::from_str(&server.last_body()).unwrap();
+    let roles: Vec<_> = body["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["user"]);
+    let said = body["messages"].to_string();
+    assert!(said.contains("Be brief.") && said.contains("Be kind.") && said.contains("there"), "{said}");
 }

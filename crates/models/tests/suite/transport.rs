@@ -77,19 +77,19 @@ async fn cuts() {
 async fn answers_that_are_none() {
     check(
         response("200 OK", &["content-type: text/html"], "<html>Welcome!</html>"),
-        expect!["Rejected: test answered with text/html instead of a stream; check base_url: <html>Welcome!</html>"],
+        expect![
+            "Rejected: test answered with text/html that is no answer of a model; check base_url: <html>Welcome!</html>"
+        ],
     )
     .await;
     check(
         response("200 OK", &["content-type: application/json"], r#"{"error":{"message":"busy","code":503}}"#),
-        expect!["Unavailable: test reports: busy"],
+        expect!["error: Unavailable: test reports: busy"],
     )
     .await;
     check(
         response("200 OK", &["content-type: application/json"], r#"{"choices":[]}"#),
-        expect![[
-            r#"Rejected: test answered with application/json instead of a stream; check base_url: {"choices":[]}"#
-        ]],
+        expect![[r#"error: Rejected: test answered with application/json that is no answer of a model; check base_url: {"choices":[]}"#]],
     )
     .await;
     check(

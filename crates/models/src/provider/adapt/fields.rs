@@ -90,6 +90,8 @@ const NO_TOOLS: &[&str] = &[
     "'tools' is not supported",
     "tool calling is not supported",
     "enable-auto-tool-choice",
+    "function calling is not enabled",
+    "tool calling is not enabled",
 ];
 
 /// The field of the body that a refusal is about.

@@ -51,6 +51,10 @@ pub(super) enum Change {
     Proofs(Vec<MediaDigest>),
     /// Reasoning in every answer that made calls.
     Reasoning,
+    /// Instructions from the user rather than the system.
+    System,
+    /// The answer in one piece.
+    Stream,
     /// Another wire: OpenAI's own models take tools with reasoning through its Responses only.
     Responses,
 }
@@ -85,6 +89,11 @@ impl Changes {
             }
             Change::Reasoning => !std::mem::replace(&mut learned.wants_reasoning, true),
             Change::Effort { asked, nearest } => learned.efforts.insert(asked, nearest) != Some(nearest),
+            Change::System => !std::mem::replace(&mut learned.refuses_system, true),
+            // Options of the stream are refused where there is none.
+            Change::Stream => {
+                learned.fields.insert("stream_options".to_owned()) | learned.fields.insert("stream".to_owned())
+            }
             Change::Responses => !std::mem::replace(&mut learned.wants_responses, true),
             Change::Field(field) => learned.fields.insert(field),
             Change::Value(field) => {
@@ -121,6 +130,15 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
     }
     if words.contains("reasoning_content") && ["passed back", "missing"].iter().any(|wish| words.contains(wish)) {
         return Some(Change::Reasoning);
+    }
+    let has_system = !request.system.is_empty() && !learned.refuses_system;
+    if has_system && SYSTEM.iter().any(|phrase| words.contains(phrase) && !is_quoted(body, phrase)) {
+        return Some(Change::System);
+    }
+    if report.param() == Some("stream")
+        || (words.contains("verified to stream") && !is_quoted(body, "verified to stream"))
+    {
+        return Some(Change::Stream);
     }
     let proofs = proofs(request, learned);
     if !proofs.is_empty() && PROOFS.iter().any(|phrase| words.contains(phrase)) {
@@ -170,6 +188,19 @@ fn tool(request: &ModelRequest, name: &str) -> Option<Change> {
     let tool = request.tools.iter().find(|tool| tool.name == name)?;
     Some(Change::Tool { name: name.to_owned(), declaration: declaration(tool) })
 }
+
+/// How providers say that a model takes no instructions from the system: Gemma's and older ones of Mistral's templates.
+const SYSTEM: &[&str] = &[
+    "developer instruction is not enabled",
+    "system instruction is not enabled",
+    "system instructions are not supported",
+    "system role not supported",
+    "system role is not supported",
+    "does not support 'system'",
+    "does not support system",
+    "does not support developer",
+    "system messages are not supported",
+];
 
 /// How providers say that they do not take reasoning back: its signature, its ciphertext, its place.
 const PROOFS: &[&str] = &[

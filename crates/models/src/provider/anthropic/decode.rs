@@ -40,6 +40,12 @@ enum Event {
     Error {
         error: Value,
     },
+    /// The whole answer of a gateway that does not stream.
+    Message {
+        content: Vec<Block>,
+        stop_reason: Option<String>,
+        usage: Option<Tokens>,
+    },
     /// Pings, and what will be invented.
     #[serde(other)]
     Other,
@@ -148,18 +154,31 @@ impl Decoder for Events {
             Event::ContentBlockStop { index } => self.stop(index, answer)?,
             Event::MessageDelta { delta, usage } => {
                 self.tokens(usage, answer);
-                match delta.stop_reason.as_deref() {
-                    None => {}
-                    Some("max_tokens" | "model_context_window_exceeded") => answer.finish(ModelFinish::MaxTokens),
-                    Some("refusal") => answer.finish(ModelFinish::Refusal),
-                    Some(_) => answer.finish(ModelFinish::Stop),
+                finish(delta.stop_reason.as_deref(), answer);
+            }
+            Event::Message { content, stop_reason, usage } => {
+                self.tokens(usage, answer);
+                for (index, block) in (0..).zip(content) {
+                    self.start(index, block, answer)?;
+                    self.stop(index, answer)?;
                 }
+                finish(stop_reason.as_deref(), answer);
             }
             Event::MessageStop => answer.end(),
             Event::Error { error } => return Err(Fault::Reported(Report::from_json(&error))),
             Event::Other => {}
         }
         Ok(())
+    }
+}
+
+/// Why the model stopped, once it has.
+fn finish(reason: Option<&str>, answer: &mut Answer) {
+    match reason {
+        None => {}
+        Some("max_tokens" | "model_context_window_exceeded") => answer.finish(ModelFinish::MaxTokens),
+        Some("refusal") => answer.finish(ModelFinish::Refusal),
+        Some(_) => answer.finish(ModelFinish::Stop),
     }
 }
 

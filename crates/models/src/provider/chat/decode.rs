@@ -1,12 +1,17 @@
 //! Answers: chunks with deltas, then `[DONE]`.
 //!
 //! Servers differ in the details, and the differences that matter are taken: reasoning under several names, content as
-//! parts, calls without an index or with the same one, usage in several places, no `[DONE]` at the end.
+//! parts, calls without an index or with the same one, usage in several places, no `[DONE]` at the end, no stream at all.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use super::{Own, details::Details, usage};
+use super::{
+    Own,
+    details::Details,
+    think_tag::{Piece, ThinkTag},
+    usage,
+};
 use crate::{
     model::ModelFinish,
     provider::{
@@ -42,6 +47,8 @@ struct Chunk {
 #[derive(Deserialize)]
 struct Choice {
     delta: Option<Delta>,
+    /// The whole answer of a server that does not stream.
+    message: Option<Delta>,
     finish_reason: Option<String>,
     /// Moonshot.
     #[serde(default)]
@@ -106,6 +113,7 @@ pub(super) struct Chunks {
     /// Bytes of reasoning that came as parts of the content and are not recorded yet.
     thought: usize,
     details: Details,
+    think_tag: ThinkTag,
     /// Whether what is known only at the end of an answer is recorded.
     is_recorded: bool,
 }
@@ -140,7 +148,7 @@ impl Decoder for Chunks {
         if let Some(usage) = usage::read(&choice.usage) {
             answer.usage(usage);
         }
-        if let Some(delta) = choice.delta {
+        if let Some(delta) = choice.delta.or(choice.message) {
             self.delta(delta, answer)?;
         }
         let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) else { return Ok(()) };
@@ -224,9 +232,21 @@ impl Chunks {
     }
 
     fn text(&mut self, text: String, answer: &mut Answer) {
-        if !text.is_empty() {
-            self.record_thought(answer);
-            answer.text(text);
+        if self.think_tag.is_past() {
+            self.piece(Piece::Text(text), answer);
+        } else {
+            self.think_tag.push(&text).into_iter().for_each(|piece| self.piece(piece, answer));
+        }
+    }
+
+    fn piece(&mut self, piece: Piece, answer: &mut Answer) {
+        match piece {
+            Piece::Thinking(thinking) => answer.thinking(thinking),
+            Piece::Text(text) if text.is_empty() => {}
+            Piece::Text(text) => {
+                self.record_thought(answer);
+                answer.text(text);
+            }
         }
     }
 
@@ -264,7 +284,7 @@ impl Chunks {
         let at = match known.filter(continues) {
             Some(at) => at,
             None => {
-                self.record_thought(answer);
+                self.end_text(answer);
                 let part = answer.start_call(name)?;
                 self.calls.push(OpenCall { index, id, part, extra: Value::Null });
                 self.calls.len() - 1
@@ -282,6 +302,14 @@ impl Chunks {
         }
     }
 
+    /// Gives what was held of the text.
+    fn end_text(&mut self, answer: &mut Answer) {
+        if let Some(piece) = self.think_tag.finish() {
+            self.piece(piece, answer);
+        }
+        self.record_thought(answer);
+    }
+
     /// Records the reasoning that came as a part of the content before something else.
     fn record_thought(&mut self, answer: &mut Answer) {
         if self.thought > 0 {
@@ -291,7 +319,7 @@ impl Chunks {
 
     /// Records what is known only when the answer is there.
     fn record(&mut self, answer: &mut Answer) {
-        self.record_thought(answer);
+        self.end_text(answer);
         if std::mem::replace(&mut self.is_recorded, true) {
             return;
         }

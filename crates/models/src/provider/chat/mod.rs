@@ -5,6 +5,7 @@ mod details;
 mod history;
 mod request;
 mod server;
+mod think_tag;
 mod thinking;
 mod usage;
 

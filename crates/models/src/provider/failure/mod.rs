@@ -256,8 +256,8 @@ impl Failures {
         }
     }
 
-    /// The provider answered with success, but not with a stream.
-    pub(super) fn not_a_stream(&self, content_type: &str, body: &[u8]) -> ModelError {
+    /// The provider answered with success, but not with an answer of a model.
+    pub(super) fn not_an_answer(&self, content_type: &str, body: &[u8]) -> ModelError {
         let provider = &self.provider;
         let report = Report::from_body(body);
         let is_error = serde_json::from_slice::<Value>(body).is_ok_and(|value| value.get("error").is_some());
@@ -265,7 +265,8 @@ impl Failures {
             return self.reported(&report);
         }
         let type_ = bounded(content_type);
-        let message = format!("{provider} answered with {type_} instead of a stream; check base_url: {}", report.words);
+        let message =
+            format!("{provider} answered with {type_} that is no answer of a model; check base_url: {}", report.words);
         ModelError::new(ModelErrorKind::Rejected, self.without_key(message))
     }
 

@@ -65,6 +65,9 @@ struct Event<'a> {
     response: Option<&'a RawValue>,
     #[serde(default)]
     error: Value,
+    /// `response` where the whole answer came instead of events.
+    #[serde(default)]
+    object: Value,
 }
 
 #[derive(Deserialize)]
@@ -166,6 +169,9 @@ impl Decoder for Events {
             }
             // The error is the event itself, or lies within it.
             "error" => return Err(reported(&serde_json::from_str(frame).map_err(nonsense)?)),
+            _ if event.object == "response" => {
+                self.end(false, serde_json::from_str(frame).map_err(nonsense)?, answer)?;
+            }
             // Proxies report errors without a type.
             _ if !event.error.is_null() => return Err(reported(&event.error)),
             // Signs of life, annotations, parts that begin and end, and what is newer than this.

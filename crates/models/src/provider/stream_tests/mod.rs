@@ -5,6 +5,7 @@ mod chat_answers;
 mod gemini_answers;
 mod ollama_answers;
 mod responses_answers;
+mod whole_answers;
 
 use bytes::Bytes;
 use expect_test::{Expect, expect};
@@ -53,7 +54,8 @@ impl Spoken for &'static dyn Wire {
 fn read<'a>(wire: impl Spoken, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Item> {
     let chunks: Vec<_> = chunks.into_iter().map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
     let failures = Failures { provider: "test".into(), secrets: Vec::new() };
-    let answer = AnswerStream::new(wire.wire(), stream::iter(chunks).boxed(), failures, Origin::default());
+    let wire = wire.wire();
+    let answer = AnswerStream::new(wire, stream::iter(chunks).boxed(), failures, Origin::default());
     // Signs of life depend on how the bytes come.
     let items: Vec<Item> = answer.collect().now_or_never().unwrap();
     items.into_iter().filter(|item| *item != Ok(ModelEvent::Alive)).collect()
