@@ -9,7 +9,7 @@ use std::{
 use anyhow::{anyhow, bail};
 use everturn_core::{Json, Usage};
 use everturn_engine::Models as _;
-use everturn_models::{Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
+use everturn_models::{Model, ModelError, ModelEvent, ModelRequest};
 use futures_util::StreamExt as _;
 
 use super::{
@@ -38,8 +38,8 @@ struct Outcome {
     notices: Vec<String>,
     first_token: Option<Duration>,
     usage: Option<Usage>,
-    /// Whether no call to the model can succeed.
-    is_hopeless: bool,
+    /// Whether the model answered at all.
+    is_answered: bool,
 }
 
 pub(super) async fn run(config: &Config, name: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -60,7 +60,7 @@ pub(super) async fn run(config: &Config, name: Option<&str>) -> anyhow::Result<E
         }
         if check == Check::Answer {
             works = outcome.verdict.is_ok();
-            if outcome.is_hopeless {
+            if !outcome.is_answered {
                 anstream::println!("\nThe other calls are not made: they would fail in the same way");
                 return Ok(ExitCode::FAILURE);
             }
@@ -106,7 +106,7 @@ async fn call(model: &dyn Model, check: Check, request: ModelRequest) -> Outcome
         notices: Vec::new(),
         first_token: None,
         usage: None,
-        is_hopeless: false,
+        is_answered: false,
     };
     let mut answer = Answer::default();
     let listen = async {
@@ -136,11 +136,9 @@ async fn call(model: &dyn Model, check: Check, request: ModelRequest) -> Outcome
     };
     match tokio::time::timeout(PATIENCE, listen).await {
         Err(_) => {}
-        Ok(Err(error)) => {
-            outcome.is_hopeless = error.kind == ModelErrorKind::Rejected;
-            outcome.verdict = Err(error.message);
-        }
+        Ok(Err(error)) => outcome.verdict = Err(error.message),
         Ok(Ok(())) => {
+            outcome.is_answered = true;
             answer.has_thought |= outcome.usage.is_some_and(|usage| usage.reasoning > 0);
             outcome.verdict = check.judge(&answer);
         }
@@ -199,7 +197,7 @@ mod tests {
             notices: vec!["temperature is not sent".to_owned()],
             first_token: Some(Duration::from_millis(1250)),
             usage: Some(Usage { input: 2000, output: 40, cached_input: 1500, cache_write: 0, reasoning: 30 }),
-            is_hopeless: false,
+            is_answered: true,
         };
         expect![[r#"
             answer       works: the model answers
