@@ -22,8 +22,11 @@ impl LegAnswer {
     /// Takes the leg's next event.
     pub(crate) fn take(&mut self, event: Event) -> Flow {
         match event {
-            Event::Resumed { answers } if answers.iter().all(|answer| matches!(answer, Answer::Elapsed { .. })) => {}
-            Event::Resumed { answers } => self.order = answers.iter().map(|answer| answer.call_id().clone()).collect(),
+            Event::Resumed { answers, .. } if answers.iter().all(|answer| matches!(answer, Answer::Elapsed { .. })) => {
+            }
+            Event::Resumed { answers, .. } => {
+                self.order = answers.iter().map(|answer| answer.call_id().clone()).collect();
+            }
             Event::StepFinished(finished) => {
                 self.settle();
                 let message = Message::Assistant { content: finished.content };

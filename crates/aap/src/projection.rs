@@ -144,7 +144,7 @@ fn common(view: &TurnView, event: &RawEvent<'_>, frames: &mut Frames<'_>) -> Res
         // A pause that ended by itself was not shown, so its end is not either.
         Kind::RESUMED => {
             let by_time = |answer: &Answer| matches!(answer, Answer::Elapsed { .. });
-            if !matches!(event.decode()?, Event::Resumed { answers } if answers.iter().all(by_time)) {
+            if !matches!(event.decode()?, Event::Resumed { answers, .. } if answers.iter().all(by_time)) {
                 turn_start(frames);
             }
         }

@@ -51,7 +51,20 @@ pub(crate) fn submit(
     let Caller { tenant, account, .. } = caller;
     let (on_busy, begins_history, request) = (OnBusy::Supersede, false, None);
     let options = everturn_core::ModelOptions::default();
-    Submit { tenant, account, target, update, submission, reply: None, on_busy, begins_history, request, options, key }
+    Submit {
+        tenant,
+        account,
+        target,
+        update,
+        submission,
+        reply: None,
+        on_busy,
+        begins_history,
+        request,
+        options,
+        options_of_answers: false,
+        key,
+    }
 }
 
 impl Aap {

@@ -118,6 +118,8 @@ pub enum Event {
     Resumed {
         /// The answers.
         answers: Vec<Answer>,
+        /// The options of the model calls from here on, where the answers brought some.
+        options: Option<Box<ModelOptions>>,
     },
     /// A model begins to write an artifact, or a new version of one.
     ArtifactStarted(ArtifactStarted),

@@ -143,6 +143,8 @@ impl TurnState {
                     self.settled.push(Message::Assistant { content: finished.content.clone() });
                 }
                 self.calls = step.calls.into_iter().map(CallState::new).collect();
+                // A call is forced once: a model that must call in every step would never answer.
+                self.options.tool_choice.take_if(|choice| choice.is_forced());
             }
             Event::ModelChanged { model, .. } => self.model.clone_from(model),
             Event::ToolIntended { call_id, effect_id, effect, .. } => {
@@ -175,7 +177,10 @@ impl TurnState {
                     step.paused = true;
                 }
             }
-            Event::Resumed { answers } => {
+            Event::Resumed { answers, options } => {
+                if let Some(options) = options {
+                    self.options.clone_from(options);
+                }
                 self.phase = Phase::Running;
                 self.leg_start = seq;
                 answers.iter().for_each(|answer| self.answer(answer));

@@ -124,6 +124,16 @@ pub enum ToolChoice {
     Named(String),
 }
 
+impl ToolChoice {
+    /// Whether the model must call something.
+    pub fn is_forced(&self) -> bool {
+        match self {
+            Self::Required | Self::Named(_) => true,
+            Self::Auto | Self::None => false,
+        }
+    }
+}
+
 /// The shape of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

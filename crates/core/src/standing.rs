@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Answer, CallId, CallRoute, CorruptSegment, Event, Kind, RawEvent, Timestamp, Usage};
+use crate::{Answer, CallId, CallRoute, CorruptSegment, Event, Kind, RawEvent, Timestamp, Usage, Wait};
 
 /// Where a turn stands after some of its events: the little that views need, cheap to keep up with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,12 @@ pub struct Standing {
     pub client_calls: Vec<CallId>,
     /// Whether text was said since the application last answered, before the current attempt at a step.
     pub spoken: bool,
+    /// What the turn waits for, while it does.
+    pub wait: Option<Wait>,
+    /// Seq of the event with which it last began to wait.
+    pub wait_at: u64,
+    /// Whether the answer is to have a format.
+    pub has_format: bool,
     /// How many pieces of text the current attempt at a step has given.
     pub pieces: u32,
 }
@@ -55,6 +61,7 @@ impl Standing {
             | Kind::STEP_FINISHED
             | Kind::STEP_RESTARTED
             | Kind::TOOL_CALLED
+            | Kind::WAITING
             | Kind::RESUMED
             | Kind::HISTORY_COMPACTED
             | Kind::TURN_ENDED => self.take(raw, &raw.decode()?),
@@ -66,11 +73,17 @@ impl Standing {
     fn take(&mut self, raw: &RawEvent<'_>, event: &Event) {
         let at = raw.at;
         match event {
+            Event::Waiting(wait) => (self.wait, self.wait_at) = (Some(wait.clone()), raw.seq),
+            Event::Resumed { .. } | Event::TurnEnded(_) => self.wait = None,
+            _ => {}
+        }
+        match event {
             Event::TurnStarted(started) => {
                 self.request = started.request.as_deref().map(Arc::from);
                 self.used_before = started.used_before;
                 self.started_at = at;
                 self.agent = started.agent.as_str().into();
+                self.has_format = started.options.output.is_some();
             }
             Event::StepStarted { step, .. } => {
                 self.begin_attempt();
@@ -93,7 +106,12 @@ impl Standing {
                 self.begin_attempt();
             }
             Event::ToolCalled { call, route: CallRoute::Client } => self.client_calls.push(call.id.clone()),
-            Event::Resumed { answers } if answers.iter().any(|answer| matches!(answer, Answer::Result { .. })) => {
+            Event::Resumed { answers, options }
+                if answers.iter().any(|answer| matches!(answer, Answer::Result { .. })) =>
+            {
+                if let Some(options) = options {
+                    self.has_format = options.output.is_some();
+                }
                 self.answered_at = raw.seq;
                 self.used_before_answer = self.used;
                 self.client_calls.clear();

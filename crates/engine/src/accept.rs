@@ -43,6 +43,8 @@ pub(crate) struct Resume {
     pub(crate) turn: TurnId,
     pub(crate) prior: Prior,
     pub(crate) answers: Vec<Answer>,
+    /// See [`Event::Resumed`].
+    pub(crate) options: Option<Box<ModelOptions>>,
 }
 
 impl Engine {
@@ -186,11 +188,12 @@ impl Engine {
         key: Option<&SubmissionKey>,
         slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
-        let Resume { expected_version, turn, prior, answers } = resume;
+        let Resume { expected_version, turn, prior, answers, options } = resume;
         let state = self.fold(&turn).await?;
         let answers = forms::settle(&state, answers)?;
         let writes = forms::closed(&state, &answers);
-        let taken = Taken { expected_version, turn, prior, state, event: Event::Resumed { answers }, writes };
+        let event = Event::Resumed { answers, options };
+        let taken = Taken { expected_version, turn, prior, state, event, writes };
         let started = self.take_up(tenant, place, taken, key, slot).await?;
         self.0.metrics.turns_resumed.inc();
         Ok(started)

@@ -26,6 +26,7 @@ mod metrics;
 mod missing_agent;
 mod notes;
 mod notices;
+mod output_format;
 mod overlay;
 mod ownership;
 mod permissions;

@@ -69,6 +69,7 @@ impl Engine {
             told: Told::default(),
             silences: Silences::default(),
             notices_told: Vec::new(),
+            misfits: Vec::new(),
         };
         self.0.tasks.spawn(async move {
             let left = turn.run(live).await;

@@ -48,14 +48,16 @@ pub trait Projection: Send + Sync + 'static {
         event.parts()
     }
 
-    /// What every stream begins with.
+    /// What every stream begins with. A field such as `retry:` has no empty line after it, so that it belongs to the first
+    /// event: in a block of its own, some clients take it for an event without data.
     fn opening(&self) -> &'static [u8] {
         b""
     }
 
-    /// What keeps a silent stream open. `cursor` is where its reader stands.
+    /// What keeps a silent stream open. `cursor` is where its reader stands. A comment has no empty line after it: OpenAI's
+    /// Python client takes that line for an event without data, and fails.
     fn heartbeat(&self, _cursor: Cursor) -> Bytes {
-        Bytes::from_static(b": keep-alive\n\n")
+        Bytes::from_static(b": keep-alive\n")
     }
 
     /// Whether it looks at [`TurnView::standing`], which costs its readers a look at the events before the first that they
@@ -202,11 +204,19 @@ impl<'a> Frames<'a> {
         self.out.extend_from_slice(b"\n\n");
     }
 
-    /// Writes a comment, which clients skip.
+    /// Writes an event as [`Self::aside`] does that belongs to the next one with a cursor: a reader who has seen that one is
+    /// not shown it again.
+    pub fn aside_of_next(&mut self, data: impl FnOnce(&mut Vec<u8>)) {
+        if !self.several || self.part >= self.skip {
+            self.aside(data);
+        }
+    }
+
+    /// Writes a comment, which clients skip, before the next event; see [`Projection::heartbeat`].
     pub fn comment(&mut self, text: &str) {
         self.out.extend_from_slice(b": ");
         self.out.extend_from_slice(text.as_bytes());
-        self.out.extend_from_slice(b"\n\n");
+        self.out.push(b'\n');
     }
 }
 

@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     draft::Drafts,
     metrics::Label,
+    output_format::Misfit,
     told::CountInput,
     turn::{Stopped, Turn},
     turn_log::Pushed,
@@ -37,6 +38,8 @@ const PATIENCE_IF_USED: Duration = Duration::from_secs(10);
 enum Attempt {
     Finished,
     Failed(ModelError),
+    /// The answer is whole, but has another shape than was asked for.
+    Unfit(Misfit, Usage),
 }
 
 impl Turn {
@@ -105,9 +108,19 @@ impl Turn {
 
     async fn attempts(&mut self) -> Result<(), Stopped> {
         self.silences = Silences::default();
+        self.misfits.clear();
         loop {
             match Box::pin(self.attempt()).await? {
                 Attempt::Finished => return Ok(()),
+                Attempt::Unfit(misfit, usage) => {
+                    let reason = format!("the answer does not have the format that was asked for: {}", misfit.problem);
+                    if !self.may_repair() {
+                        return self.fail(FailureCode::LlmProviderError, reason, false, usage).await;
+                    }
+                    let attempts = self.state.step.as_ref().map_or(0, |step| step.attempts);
+                    self.void_attempt(reason, attempts, usage)?;
+                    self.misfits.push(misfit);
+                }
                 Attempt::Failed(error) => {
                     let kind = format!("{:?}", error.kind);
                     self.shared.metrics.model_errors.get_or_create(&Label { kind }).inc();
@@ -228,6 +241,12 @@ impl Turn {
                     continue;
                 }
                 ModelEvent::Finished { finish, usage } => {
+                    if finish == ModelFinish::Stop
+                        && let Err(misfit) = self.hold_to_format()
+                    {
+                        let usage = usage.unwrap_or_else(|| self.used_by_open_step(CountInput::Always));
+                        return Ok(Attempt::Unfit(misfit, usage));
+                    }
                     self.finish(finish, usage, signature, &afterthought)?;
                     return Ok(Attempt::Finished);
                 }
@@ -244,7 +263,7 @@ impl Turn {
         let (system, messages) = self.context();
         ModelRequest {
             system,
-            messages: messages.into(),
+            messages: messages.into_iter().chain(self.complaints()).collect(),
             tools: self.agent.tool_specs(&self.config, &self.shared.tools).into(),
             documents: self.documents.contents(),
             options: self.state.options.clone().over(&self.agent.model_options),

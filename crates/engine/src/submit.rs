@@ -54,6 +54,8 @@ pub struct Submit {
     pub request: Option<String>,
     /// What a turn that it begins asks of the model, beyond what the agent does.
     pub options: ModelOptions,
+    /// Whether `options` also take the place of the turn's where the submission answers calls.
+    pub options_of_answers: bool,
     /// The client's name for it, so that it can be sent again without a second effect.
     pub key: Option<SubmissionKey>,
 }
@@ -78,6 +80,7 @@ impl Submit {
             begins_history: false,
             request: None,
             options: ModelOptions::default(),
+            options_of_answers: false,
             key,
         }
     }
@@ -303,7 +306,8 @@ impl Engine {
             }
             (Submission::Answers(answers) | Submission::SomeAnswers(answers), Some(turn)) => {
                 let prior = if turn.begins_history { Prior::default() } else { Prior::for_model(turns) };
-                let resume = Resume { expected_version, turn: turn.id, prior, answers };
+                let options = submit.options_of_answers.then(|| Box::new(submit.options.clone()));
+                let resume = Resume { expected_version, turn: turn.id, prior, answers, options };
                 let key = submit.key.as_ref();
                 self.resume_turn(&submit.tenant, place, resume, key, slot).await
             }

@@ -21,6 +21,7 @@ use crate::{
     live::{Interrupt, LiveTurn},
     metrics::Label,
     notices::Noticed,
+    output_format::Misfit,
     permissions::Permissions,
     prior::Prior,
     told::Told,
@@ -86,6 +87,8 @@ pub(crate) struct Turn {
     pub(crate) silences: Silences,
     /// The notices of model calls that this turn's readers were given.
     pub(crate) notices_told: Vec<String>,
+    /// Answers of the step under way that did not have the format that was asked for.
+    pub(crate) misfits: Vec<Misfit>,
 }
 
 impl Turn {

@@ -123,7 +123,7 @@ impl Engine {
             let prior = self.prior(tenant, session, turn).await?;
             let place = Place { session: session.clone(), agent, config: record.config };
             let answers = overdue(&wait, now);
-            let resume = Resume { expected_version: record.version, turn: turn.clone(), prior, answers };
+            let resume = Resume { expected_version: record.version, turn: turn.clone(), prior, answers, options: None };
             if record.queued > 0 {
                 self.0.queues.insert(tenant, session);
             }

@@ -46,9 +46,6 @@ use crate::{
 /// How long connections may take to finish once nothing more is written to them.
 const CONNECTION_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long an answer in OpenAI's protocol that comes in one piece waits for people and timers.
-const OPENAI_PATIENCE: Duration = Duration::from_secs(60);
-
 /// How often to look whether the certificate was renewed.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -150,8 +147,8 @@ fn app(
     let document_bytes = config.limits.document_bytes;
     let prices = Arc::new(config.prices.clone());
     let native = Native { engine: engine.clone(), keys: Arc::clone(keys), limits, document_bytes, prices };
-    let patience = OPENAI_PATIENCE;
-    let openai = OpenAi { engine: engine.clone(), keys: Arc::clone(keys), limits, silence, patience };
+    let (patience, models) = (config.openai.wait, config.openai.models.clone());
+    let openai = OpenAi { engine: engine.clone(), keys: Arc::clone(keys), limits, silence, patience, models };
     let (ping, snapshot) = (config.goose.ping, config.goose.snapshot);
     let goose = Goose { engine: engine.clone(), keys: Arc::clone(keys), limits, ping, snapshot, recipes };
     let projections = everturn_aap::projections().into_iter().chain(everturn_native::projections());

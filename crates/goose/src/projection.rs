@@ -33,7 +33,7 @@ pub fn session_projection() -> &'static dyn Projection {
 
 const PING: &[u8] = b"data: {\"type\":\"Ping\"}\n\n";
 /// The releases kept these streams open with comments.
-const COMMENT: &[u8] = b": ping\n\n";
+const COMMENT: &[u8] = b": ping\n";
 
 /// How a turn is shown.
 #[derive(Debug)]
@@ -164,7 +164,7 @@ impl Goose {
             Event::ToolFinished { call_id, content, is_error, .. } => {
                 self.result(view, frames, at, &[Item::ToolResponse { id: call_id, content, is_error: *is_error }]);
             }
-            Event::Resumed { answers } => self.answers(view, frames, at, answers),
+            Event::Resumed { answers, .. } => self.answers(view, frames, at, answers),
             Event::FormOpened(form) => self.form(view, frames, at, form),
             Event::Notified { call_id, method, params } => {
                 let own = call_id.as_ref().map_or(view.turn.as_str(), |call| call.as_str());

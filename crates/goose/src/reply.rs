@@ -277,6 +277,7 @@ impl Api {
             begins_history,
             request: speech.request,
             options: everturn_core::ModelOptions::default(),
+            options_of_answers: false,
             key: speech.key,
         };
         self.submit(submit, session.as_ref()).await

@@ -35,7 +35,6 @@ struct SessionReplyIn {
 
 /// How a session's stream goes, for the API document.
 const EXAMPLE: &str = r#": ping
-
 id: turn_1:7
 data: {"type":"Finish","request_id":"0197f2ab-0000-7abc-8def-0123456789ab","reason":"stop","token_state":{"inputTokens":12,"outputTokens":4,"totalTokens":16,"accumulatedInputTokens":12,"accumulatedOutputTokens":4,"accumulatedTotalTokens":16,"accumulatedCost":null},"chat_request_id":"0197f2ab-0000-7abc-8def-0123456789ab"}
 

@@ -41,6 +41,6 @@ pub use proxies::{ClientAddress, Proxies, ProxyHeaders};
 pub use request_id::request_id;
 pub use server::{Connections, serve};
 pub use session_stream::session_stream;
-pub use stream::{MESSAGE_ID, SESSION_ID, event_stream, identify};
+pub use stream::{MESSAGE_ID, Patience, SESSION_ID, event_stream, identify, impatient_event_stream};
 pub use tls::{Tls, TlsError, TlsFiles, Untimely};
 pub use views::{Views, views};

@@ -12,8 +12,7 @@ use axum::{
     response::Response,
 };
 use everturn_core::{SessionId, TurnId};
-use everturn_engine::{ReadError, TurnReader};
-use futures_util::stream;
+use everturn_engine::{ReadError, TurnReader, TurnView};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use tokio::time::{Instant, Sleep};
 
@@ -27,20 +26,38 @@ pub const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
 /// The body is pulled: nothing is read from the log before the connection can take it. Dropping it ends the reader
 /// and nothing else.
 pub fn event_stream(reader: TurnReader, silence: Duration) -> Response {
+    stream(reader, silence, None)
+}
+
+/// How long a stream stays open while its turn rests.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// How long, from the moment when nothing more comes.
+    pub limit: Duration,
+    /// What the stream ends with then; `None` if the turn does not rest.
+    pub last_words: fn(&TurnView) -> Option<Bytes>,
+}
+
+/// As [`event_stream`], for clients that shall not wait for a turn that rests.
+pub fn impatient_event_stream(reader: TurnReader, silence: Duration, patience: Patience) -> Response {
+    stream(reader, silence, Some(patience))
+}
+
+fn stream(reader: TurnReader, silence: Duration, patience: Option<Patience>) -> Response {
     let view = reader.view().clone();
     let opening = Some(reader.opening()).filter(|opening| !opening.is_empty());
-    let reading = Reading { reader, opening, silence: Silence::new(silence) };
-    let chunks = stream::unfold(Some(reading), async |reading| {
+    let reading = Reading { reader, opening, silence: Silence::new(silence), patience, rests_since: None };
+    let chunks = futures_util::stream::unfold(Some(reading), async |reading| {
         let mut reading = reading?;
         if let Some(opening) = reading.opening.take() {
             return Some((Ok(opening), Some(reading)));
         }
-        match reading.silence.guard(reading.reader.next()).await {
-            Some(Ok(Some(frames))) => Some((Ok(frames), Some(reading))),
-            Some(Ok(None)) => None,
-            None => Some((Ok(reading.reader.heartbeat()), Some(reading))),
+        match reading.next().await {
+            Next::Frames(frames) => Some((Ok(frames), Some(reading))),
+            Next::LastWords(words) => Some((Ok(words), None)),
+            Next::End => None,
             // Ending the body with an error tells the client that it has not seen the end.
-            Some(Err(error)) => {
+            Next::Failed(error) => {
                 tracing::error!(turn = %reading.reader.view().turn, %error, "cannot read a turn's log");
                 Some((Err::<_, ReadError>(error), None))
             }
@@ -65,6 +82,45 @@ struct Reading {
     reader: TurnReader,
     opening: Option<Bytes>,
     silence: Silence,
+    patience: Option<Patience>,
+    /// Since when nothing comes because the turn rests.
+    rests_since: Option<Instant>,
+}
+
+/// What a stream goes on with.
+enum Next {
+    Frames(Bytes),
+    /// Frames after which nothing comes.
+    LastWords(Bytes),
+    End,
+    Failed(ReadError),
+}
+
+impl Reading {
+    async fn next(&mut self) -> Next {
+        let words = self.patience.and_then(|patience| (patience.last_words)(self.reader.view()));
+        if words.is_none() {
+            self.rests_since = None;
+        }
+        let deadline = match (self.patience, &words) {
+            (Some(patience), Some(_)) => Some(*self.rests_since.get_or_insert_with(Instant::now) + patience.limit),
+            (Some(_) | None, _) => None,
+        };
+        let coming = self.silence.guard(self.reader.next());
+        let come = match (deadline, words) {
+            (Some(deadline), Some(words)) => match tokio::time::timeout_at(deadline, coming).await {
+                Ok(come) => come,
+                Err(_elapsed) => return Next::LastWords(words),
+            },
+            (Some(_) | None, _) => coming.await,
+        };
+        match come {
+            Some(Ok(Some(frames))) => Next::Frames(frames),
+            Some(Ok(None)) => Next::End,
+            Some(Err(error)) => Next::Failed(error),
+            None => Next::Frames(self.reader.heartbeat()),
+        }
+    }
 }
 
 /// Notices when nothing has come for a while. The timer is moved only when it fires, so that a fast stream never touches

@@ -123,7 +123,7 @@ struct ViewQuery {
                 ("X-Message-Id" = String, description = "The message"),
             ),
             content_type = "text/event-stream", body = String,
-            example = json!("retry: 1000\n\nid: 2\ndata: {\"type\":\"delta\",\"content\":\"Hel\"}\n\n"),
+            example = json!("retry: 1000\nid: 2\ndata: {\"type\":\"delta\",\"content\":\"Hel\"}\n\n"),
         ),
         (
             status = 204, description = "The turn is over and all of it was seen: do not come again",

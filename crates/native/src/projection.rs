@@ -31,7 +31,7 @@ impl Projection for Native {
     }
 
     fn opening(&self) -> &'static [u8] {
-        b"retry: 1000\n\n"
+        b"retry: 1000\n"
     }
 
     fn heartbeat(&self, cursor: Cursor) -> Bytes {

@@ -80,6 +80,7 @@ pub(crate) async fn spawn(State(api): State<Api>, headers: HeaderMap, body: Body
         begins_history: false,
         request: None,
         options: model_options,
+        options_of_answers: false,
         key,
     };
     match said {

@@ -1,18 +1,14 @@
 //! The answer in one piece: what a leg says, once it stops.
 
-use everturn_core::{
-    Block, CallId, CallRoute, Content, Event, Finish as StepFinish, FormId, FormOpened, Usage, Wait, WaitingFor, Wake,
-};
+use everturn_core::{Block, CallId, CallRoute, Content, Event, Finish as StepFinish, Usage, Wait, WaitingFor};
 use everturn_engine::{Flow, Started};
 
 use crate::{
     call_id,
     end::{self, Finish},
     error::ApiError,
-    out::{
-        ChoiceOut, Completion, FormOut, FunctionOut, MessageOut, ToolCallOut, WaitingOut, completion_id, created,
-        stream_path,
-    },
+    out::{ChoiceOut, Completion, FunctionOut, MessageOut, ToolCallOut, completion_id, created},
+    waiting,
 };
 
 /// What stands between the texts of two steps.
@@ -23,6 +19,8 @@ pub(crate) const BETWEEN_STEPS: &str = "\n\n";
 pub(crate) struct LegAnswer<'a> {
     started: &'a Started,
     agent: &'a str,
+    /// Whether the answer is to have a format.
+    has_format: bool,
     /// The last event seen.
     seq: u64,
     texts: Vec<String>,
@@ -31,24 +29,22 @@ pub(crate) struct LegAnswer<'a> {
     /// The calls of the current step that the application is to run.
     client_calls: Vec<CallId>,
     calls: Vec<ToolCallOut>,
-    /// The forms that are open.
-    forms: Vec<(CallId, FormOut)>,
     wait: Option<Wait>,
     stop: Option<Result<Finish, ApiError>>,
 }
 
 impl<'a> LegAnswer<'a> {
-    pub(crate) fn new(started: &'a Started, agent: &'a str) -> Self {
+    pub(crate) fn new(started: &'a Started, agent: &'a str, has_format: bool) -> Self {
         Self {
             started,
             agent,
+            has_format,
             seq: 0,
             texts: Vec::new(),
             thinking: Vec::new(),
             usage: Usage::default(),
             client_calls: Vec::new(),
             calls: Vec::new(),
-            forms: Vec::new(),
             wait: None,
             stop: None,
         }
@@ -79,15 +75,12 @@ impl<'a> LegAnswer<'a> {
                 self.usage += finished.usage;
                 self.step(finished.content, finished.finish);
             }
-            Event::FormOpened(form) => self.add_form(form.call_id.clone(), &form),
-            Event::FormClosed { form_id, .. } => self.forms.retain(|(_, form)| form.form_id != form_id.as_str()),
             Event::Waiting(wait) if waits_for_client(&wait) => self.stop = Some(Ok(Finish::ToolCalls)),
             Event::Waiting(wait) => {
                 self.wait = Some(wait);
                 return Flow::Close;
             }
-            Event::Resumed { answers } => {
-                self.forms.retain(|(call, _)| !answers.iter().any(|answer| answer.call_id() == call));
+            Event::Resumed { .. } => {
                 if self.wait.take().is_some() {
                     return Flow::Close;
                 }
@@ -109,6 +102,8 @@ impl<'a> LegAnswer<'a> {
             | Event::ToolIntended { .. }
             | Event::ToolFinished { .. }
             | Event::TimerSet { .. }
+            | Event::FormOpened(_)
+            | Event::FormClosed { .. }
             | Event::Notified { .. }
             | Event::ArtifactStarted(_)
             | Event::ArtifactDelta(_)
@@ -119,23 +114,14 @@ impl<'a> LegAnswer<'a> {
         if self.stop.is_some() { Flow::Close } else { Flow::Continue }
     }
 
-    /// The forms that it waits for, and that were opened before it.
-    pub(crate) fn forms_of_before(&self) -> Vec<(CallId, FormId)> {
-        let calls = self.wait.iter().flat_map(|wait| &wait.calls);
-        let asks = calls.filter(|call| matches!(call.waiting_for, WaitingFor::Form | WaitingFor::Permission));
-        let unknown = asks.filter(|call| !self.forms.iter().any(|(known, _)| *known == call.id));
-        unknown.map(|call| (call.id.clone(), FormId::of_call(&call.id))).collect()
-    }
-
-    /// Takes a form that is open.
-    pub(crate) fn add_form(&mut self, call: CallId, form: &FormOpened) {
-        let shown = FormOut { form_id: form.form_id.to_string(), kind: form.kind.as_str(), title: form.title.clone() };
-        self.forms.push((call, shown));
-    }
-
     fn step(&mut self, content: Content, finish: StepFinish) {
+        if self.has_format {
+            // What was said beside calls is not the answer, and would spoil its JSON.
+            self.texts.clear();
+        }
         for block in content.into_blocks() {
             match block {
+                Block::Text(_) if self.has_format && finish == StepFinish::ToolUse => {}
                 Block::Text(text) if !text.is_empty() => self.texts.push(text),
                 Block::Thinking { text, .. } if !text.is_empty() => self.thinking.push(text),
                 Block::ToolUse(call) if are_made(finish) && self.client_calls.contains(&call.id) => {
@@ -160,8 +146,10 @@ impl<'a> LegAnswer<'a> {
         let finish = match (self.stop.take(), &self.wait) {
             (Some(Ok(finish)), _) => finish,
             (Some(Err(error)), _) => return Some(Err(error)),
-            // What was said so far; the rest comes when somebody has answered.
-            (None, Some(_)) => Finish::Stop,
+            (None, Some(wait)) => {
+                let Started { session, turn, .. } = self.started;
+                return Some(Err(waiting::error(session, turn, wait, self.seq)));
+            }
             (None, None) => return None,
         };
         let Started { session, turn, leg_start, .. } = self.started;
@@ -174,12 +162,6 @@ impl<'a> LegAnswer<'a> {
             reasoning_content: self.thinking.join(BETWEEN_STEPS),
             tool_calls: &self.calls,
         };
-        let waiting = self.wait.as_ref().map(|wait| WaitingOut {
-            r#for: word(wait),
-            forms: self.forms.iter().map(|(_, form)| form.clone()).collect(),
-            until: wait.wake_at.map(|at| at.millis() / 1000),
-            stream: stream_path(session, turn, self.seq),
-        });
         Some(Ok(Completion {
             id: completion_id(turn, *leg_start),
             object: "chat.completion",
@@ -189,7 +171,6 @@ impl<'a> LegAnswer<'a> {
             usage: self.usage.into(),
             session_id: session.as_str(),
             message_id: turn.as_str(),
-            waiting,
         }))
     }
 }
@@ -204,15 +185,5 @@ pub(crate) fn are_made(finish: StepFinish) -> bool {
     match finish {
         StepFinish::Stop | StepFinish::ToolUse => true,
         StepFinish::MaxTokens | StepFinish::Refusal | StepFinish::Aborted => false,
-    }
-}
-
-/// The word for what a turn waits for.
-fn word(wait: &Wait) -> &'static str {
-    match wait.wake() {
-        Wake::Form => "form",
-        Wake::ClientTools => "client_tools",
-        Wake::Timer => "timer",
-        Wake::RateLimit => "rate_limit",
     }
 }

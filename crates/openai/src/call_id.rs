@@ -1,63 +1,69 @@
 //! The ids of calls as applications are shown them: they say where the call waits.
 //!
-//! `call_` and 64 characters: session, turn and call, 16 bytes each, in URL-safe base64. A session that was named by
-//! somebody is written out: `call_`, 43 characters for turn and call, a full stop, the name. They are no secrets and grant
-//! nothing: whoever sends one back is let in, or not, by their key.
+//! `call_` and 35 characters: the session's 16 bytes, then marks of the turn and of the call, in URL-safe base64. Forty
+//! characters is the longest id that OpenAI's own API takes back, so that clients which pass a conversation on to it can.
+//! Ids are no secrets and grant nothing: a caller is let in, or not, by their key.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use everturn_core::{CallId, SessionId, TurnId};
+use sha2::{Digest as _, Sha256};
 
 const PREFIX: &str = "call_";
+
+const SESSION_BYTES: usize = 16;
+const TURN_BYTES: usize = 3;
+const CALL_BYTES: usize = 7;
+const BYTES: usize = SESSION_BYTES + TURN_BYTES + CALL_BYTES;
 
 /// Where a call waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallPlace {
     pub(crate) session: SessionId,
-    pub(crate) turn: TurnId,
-    pub(crate) call: CallId,
+    turn: [u8; TURN_BYTES],
+    call: [u8; CALL_BYTES],
 }
 
-/// The id that an application is shown.
-pub(crate) fn shown(session: &SessionId, turn: &TurnId, call: &CallId) -> String {
-    let (Some(turn), Some(minted)) = (minted(turn.as_str(), "turn_"), minted(call.as_str(), PREFIX)) else {
-        // Not one of ours; it cannot be found by itself.
-        return call.as_str().to_owned();
-    };
-    let mut bytes = Vec::with_capacity(48);
-    let named = match self::minted(session.as_str(), "sess_") {
-        Some(session) => {
-            bytes.extend_from_slice(&session);
-            None
-        }
-        None => Some(session.as_str()),
-    };
-    bytes.extend_from_slice(&turn);
-    bytes.extend_from_slice(&minted);
-    let mut id = PREFIX.to_owned();
-    URL_SAFE_NO_PAD.encode_string(&bytes, &mut id);
-    if let Some(name) = named {
-        id.push('.');
-        id.push_str(name);
+impl CallPlace {
+    /// Whether the call may be one of this turn. Few turns of a session have the same mark.
+    pub(crate) fn may_be_of(&self, turn: &TurnId) -> bool {
+        mark::<TURN_BYTES>(turn.as_str()) == self.turn
     }
+
+    pub(crate) fn is(&self, call: &CallId) -> bool {
+        mark::<CALL_BYTES>(call.as_str()) == self.call
+    }
+}
+
+/// The id that an application is shown. A session that somebody has named does not fit in: its calls are found by
+/// `session_id` only.
+pub(crate) fn shown(session: &SessionId, turn: &TurnId, call: &CallId) -> String {
+    let Some(session) = minted(session.as_str(), "sess_") else { return call.as_str().to_owned() };
+    let mut bytes = [0; BYTES];
+    bytes[..SESSION_BYTES].copy_from_slice(&session);
+    bytes[SESSION_BYTES..][..TURN_BYTES].copy_from_slice(&mark::<TURN_BYTES>(turn.as_str()));
+    bytes[SESSION_BYTES + TURN_BYTES..].copy_from_slice(&mark::<CALL_BYTES>(call.as_str()));
+    let mut id = PREFIX.to_owned();
+    URL_SAFE_NO_PAD.encode_string(bytes, &mut id);
     id
 }
 
 /// Takes an id back; `None` if it is none of ours.
 pub(crate) fn place(id: &str) -> Option<CallPlace> {
-    let text = id.strip_prefix(PREFIX)?;
-    let (text, session) = match text.split_once('.') {
-        Some((text, name)) => (text, Some(name.parse::<SessionId>().ok()?)),
-        None => (text, None),
-    };
-    let mut bytes = [0; 48];
-    let length = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
-    let (session, rest) = match (session, length) {
-        (None, 48) => (id_of("sess_", &bytes[..16])?.parse().ok()?, &bytes[16..]),
-        (Some(session), 32) => (session, &bytes[..32]),
-        (None | Some(_), _) => return None,
-    };
-    let (turn, call) = rest.split_at(16);
-    Some(CallPlace { session, turn: id_of("turn_", turn)?.parse().ok()?, call: CallId::new(id_of(PREFIX, call)?) })
+    let mut bytes = [0; BYTES];
+    let length = URL_SAFE_NO_PAD.decode_slice(id.strip_prefix(PREFIX)?, &mut bytes).ok()?;
+    if length != BYTES {
+        return None;
+    }
+    let (session, rest) = bytes.split_at(SESSION_BYTES);
+    let (turn, call) = rest.split_at(TURN_BYTES);
+    let session = id_of("sess_", session)?.parse().ok()?;
+    Some(CallPlace { session, turn: turn.try_into().ok()?, call: call.try_into().ok()? })
+}
+
+/// The beginning of an id's digest.
+fn mark<const N: usize>(id: &str) -> [u8; N] {
+    let digest: [u8; 32] = Sha256::digest(id.as_bytes()).into();
+    std::array::from_fn(|at| digest[at])
 }
 
 /// The bytes of an id that we have minted.
@@ -86,25 +92,25 @@ mod tests {
 
     #[test]
     fn ids_say_where_the_call_waits() {
-        let (turn, call) = (TurnId::mint(), CallId::mint());
-        for (session, length) in [(SessionId::mint(), 69), ("my.session-1".parse().unwrap(), 61)] {
-            let id = shown(&session, &turn, &call);
-            assert_eq!(id.len(), length, "{id}");
-            let found = CallPlace { session, turn: turn.clone(), call: call.clone() };
-            assert_eq!(place(&id), Some(found));
-        }
+        let (session, turn, call) = (SessionId::mint(), TurnId::mint(), CallId::mint());
+        let id = shown(&session, &turn, &call);
+        assert_eq!(id.len(), 40, "{id}");
+        let place = place(&id).unwrap();
+        assert!(place.session == session && place.may_be_of(&turn) && place.is(&call), "{place:?}");
+        assert!(!place.may_be_of(&TurnId::mint()) && !place.is(&CallId::mint()), "{place:?}");
     }
 
     #[test]
     fn other_peoples_ids_say_nothing() {
         let own = shown(&SessionId::mint(), &TurnId::mint(), &CallId::mint());
-        let zeros = format!("call_{}", "A".repeat(64));
+        let zeros = format!("call_{}", "A".repeat(35));
         let cut = &own[..own.len() - 1];
         for id in ["", "call_", "call_abc123", CallId::mint().as_str(), &zeros, cut, "toolu_01", "call_.x", "call_é"] {
             assert_eq!(place(id), None, "{id}");
         }
-        // What was not minted here is shown as it is.
-        assert_eq!(shown(&SessionId::mint(), &TurnId::mint(), &CallId::new("call_1")), "call_1");
+        // There is no room for a name.
+        let named = "my.session-1".parse().unwrap();
+        assert_eq!(shown(&named, &TurnId::mint(), &CallId::new("call_1")), "call_1");
     }
 
     #[test]

@@ -9,16 +9,17 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use everturn_core::{
-    Content, Json as RawJson, Message, SessionId, TenantId, WaitingFor,
+    Content, Json as RawJson, Message, SessionId, WaitingFor,
     submission::{OnBusy, Submission},
 };
 use everturn_engine::{Agent, SessionUpdate, Started, SubmissionKey, Submit, SubmitError, Target};
 use everturn_http::{
-    Caller, Object, Scope, document::IdempotencyKey, event_stream, identify, parse_json, read_body, submission_key,
+    Caller, Object, Patience, Scope, document::IdempotencyKey, identify, impatient_event_stream, parse_json, read_body,
+    submission_key,
 };
 use everturn_store::{SessionRecord, TurnStatus};
 use futures_util::{StreamExt as _, stream};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 use tokio::time::Instant;
 
 use crate::{
@@ -29,16 +30,16 @@ use crate::{
     error::ApiError,
     follow_up::missing_results,
     messages::{Conversation, News, ToolResult, check_history},
-    parameters::{Mode, Parameters},
+    models::no_model,
+    parameters::Parameters,
     projection::projection,
     request::ChatIn,
     routes::Api,
+    waiting,
 };
 
 /// What the command is called, for keys.
 const OPERATION: &str = "POST /v1/chat/completions";
-/// Says that the turn is not over, on answers in one piece.
-const STATUS: HeaderName = HeaderName::from_static("x-everturn-status");
 /// The note on sessions that were made here.
 const NOTE: &str = "openai";
 /// A short answer in chunks.
@@ -88,7 +89,6 @@ const MAX_NAME: usize = 256;
         ), headers(
             ("X-Session-Id" = String, description = "The session"),
             ("X-Message-Id" = String, description = "The turn"),
-            ("X-Everturn-Status" = Option<String>, description = "`waiting` if the turn waits for a person or a time"),
         )),
         ChatErrors,
     ),
@@ -105,10 +105,9 @@ pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Bod
         None => api.attempts.begin(&caller.tenant, &headers, &body),
     };
     let key = key.or_else(|| attempt.as_ref().map(|attempt| attempt.key(OPERATION, &body)));
-    let mode = parameters.mode;
     let asked = Asked { caller, model: request.model, parameters, key };
     match Box::pin(api.start(&asked, request.session_id.as_deref(), conversation)).await {
-        Ok(running) => Ok(api.answer(&asked.caller.tenant, &running, mode, attempt).await),
+        Ok(running) => Ok(api.answer(&running, &asked.parameters, attempt).await),
         Err(refused) => {
             // Of one whose outcome a failing store left unknown, the next attempt will find what became of it.
             if let Some(mut attempt) = attempt.filter(|_| !refused.status.is_server_error()) {
@@ -138,7 +137,7 @@ impl Api {
         &self,
         asked: &Asked,
         session: Option<&str>,
-        conversation: Conversation,
+        mut conversation: Conversation,
     ) -> Result<Running, ApiError> {
         if let Some(name) = session {
             let session: SessionId = name.parse().map_err(|_| ApiError::no_session(name))?;
@@ -146,7 +145,7 @@ impl Api {
             let record = record.ok_or_else(|| ApiError::no_session(name))?;
             return self.start_in(asked, record, conversation).await;
         }
-        if let News::Results(results) = &conversation.news
+        if let News::Results(results) = &mut conversation.news
             && let Some(waiting) = self.find_waiting(&asked.caller, results).await?
             && let Some(running) = self.go_on(asked, &waiting, results).await?
         {
@@ -187,8 +186,8 @@ impl Api {
         conversation: Conversation,
     ) -> Result<Running, ApiError> {
         let (content, results) = match conversation.news {
-            News::Results(results) => {
-                let waiting = self.waiting_in(&asked.caller, record, &results).await?;
+            News::Results(mut results) => {
+                let waiting = self.waiting_in(&asked.caller, record, &mut results).await?;
                 let over = "the turn that these results are for is over, and the session has gone on without them; send a \
                             user message instead";
                 let running = self.go_on(asked, &waiting, &results).await?;
@@ -207,13 +206,20 @@ impl Api {
         Ok(Running { started, agent })
     }
 
-    /// The agent that `model` names, or the first one.
+    /// The agent that `model` names, by its own name or one that is mapped to it; without a name, the first one.
     async fn agent_of_model(&self, asked: &Asked) -> Result<Arc<Agent>, ApiError> {
         if let Some(agent) = self.agent_named(asked).await? {
             return Ok(agent);
         }
-        let first = self.engine.agents().iter().next().map(|agent| agent.name.clone()).unwrap_or_default();
-        let found = self.engine.agent_for_new(&asked.caller.tenant, &first).await;
+        let agents = self.engine.agents();
+        let name = match asked.model.as_deref().filter(|name| !name.is_empty()) {
+            None => agents.iter().next().map(|agent| agent.name.clone()).unwrap_or_default(),
+            Some(name) => match self.models.get(name).or_else(|| self.models.get("*")) {
+                Some(agent) => agent.clone(),
+                None => return Err(no_model(name, agents.iter().map(|agent| agent.name.as_str()))),
+            },
+        };
+        let found = self.engine.agent_for_new(&asked.caller.tenant, &name).await;
         found.map_err(|error| ApiError::submit(error, None))
     }
 
@@ -248,23 +254,26 @@ impl Api {
         }
     }
 
-    async fn answer(&self, tenant: &TenantId, running: &Running, mode: Mode, attempt: Option<Attempt>) -> Response {
+    async fn answer(&self, running: &Running, parameters: &Parameters, attempt: Option<Attempt>) -> Response {
         let started = &running.started;
-        if mode.stream {
-            let response = event_stream(self.engine.read_leg(started, projection(mode)), self.silence);
-            return until_delivered(response, attempt);
+        if parameters.mode.stream {
+            let reader = self.engine.read_leg(started, projection(parameters.mode));
+            let patience = Patience { limit: self.patience, last_words: waiting::last_words };
+            return until_delivered(impatient_event_stream(reader, self.silence, patience), attempt);
         }
-        let response = Box::pin(self.whole_answer(tenant, running)).await.unwrap_or_else(IntoResponse::into_response);
+        let has_format = parameters.options.output.is_some();
+        let response = Box::pin(self.whole_answer(running, has_format)).await;
+        let response = response.unwrap_or_else(IntoResponse::into_response);
         if let Some(mut attempt) = attempt {
             attempt.done();
         }
         identify(response, &started.session, &started.turn)
     }
 
-    /// The answer in one piece, once the leg stops; or what there is of it, if it waits for somebody else for too long.
-    async fn whole_answer(&self, tenant: &TenantId, running: &Running) -> Result<Response, ApiError> {
+    /// The answer in one piece, once the leg stops; or an error, if it waits for somebody else for too long.
+    async fn whole_answer(&self, running: &Running, has_format: bool) -> Result<Response, ApiError> {
         let Running { started, agent } = running;
-        let mut answer = LegAnswer::new(started, &agent.name);
+        let mut answer = LegAnswer::new(started, &agent.name, has_format);
         let mut events = self.engine.leg_events(started);
         while !answer.has_stopped() {
             let patience = answer.waits().then(|| Instant::now() + self.patience);
@@ -280,13 +289,6 @@ impl Api {
                 break;
             }
         }
-        // What an earlier request of the turn was about has been asked before this leg.
-        for (call, form) in answer.forms_of_before() {
-            if let Some(form) = self.engine.form(tenant, &form).await? {
-                answer.add_form(call, &form.opened);
-            }
-        }
-        let waits = answer.waits();
         let shutting_down = || {
             // Whoever sent it again would begin a second turn.
             let message = "the server is shutting down; the turn goes on after its restart and can be read then, under the \
@@ -294,11 +296,7 @@ impl Api {
             ApiError::unavailable(message).for_good()
         };
         let completion = answer.completion().unwrap_or_else(|| Err(shutting_down()))?;
-        let mut response = Json(completion).into_response();
-        if waits {
-            response.headers_mut().insert(STATUS, HeaderValue::from_static("waiting"));
-        }
-        Ok(response)
+        Ok(Json(completion).into_response())
     }
 }
 
@@ -333,6 +331,8 @@ pub(crate) fn submit(
         begins_history: false,
         request: None,
         options: asked.parameters.options.clone(),
+        // Every request is whole in itself.
+        options_of_answers: true,
         key,
     }
 }
@@ -341,8 +341,7 @@ pub(crate) fn submit(
 fn check_unused(record: &SessionRecord, results: &[ToolResult]) -> Result<(), ApiError> {
     let Some(TurnStatus::Waiting(wait)) = record.last_turn.as_ref().map(|turn| &turn.status) else { return Ok(()) };
     let waits = |result: &&ToolResult| {
-        let call = result.call();
-        wait.calls.iter().any(|waiting| waiting.waiting_for == WaitingFor::Result && waiting.id == call)
+        wait.calls.iter().any(|call| call.waiting_for == WaitingFor::Result && result.answers(&call.id))
     };
     match results.iter().find(waits) {
         Some(result) => {

@@ -13,6 +13,8 @@ use everturn_store::StoreError;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 
+use crate::waiting::WaitingOut;
+
 /// Tells the SDKs whether to send a request again by themselves. Without it they do after 408, 409, 429 and 5xx.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// How long clients should wait before they try a busy or troubled server again.
@@ -29,6 +31,9 @@ pub(crate) struct ErrorOut {
     pub(crate) r#type: &'static str,
     pub(crate) param: Option<String>,
     pub(crate) code: Option<&'static str>,
+    /// What the turn waits for, if that is the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waiting: Option<Box<WaitingOut>>,
 }
 
 /// The whole body.
@@ -54,7 +59,7 @@ impl ApiError {
             message.truncate(message.floor_char_boundary(MAX_MESSAGE));
             message.push('…');
         }
-        let error = ErrorOut { message, r#type: kind(status), param: None, code };
+        let error = ErrorOut { message, r#type: kind(status), param: None, code, waiting: None };
         Self { status, error, retry_after: None, may_retry: true }
     }
 

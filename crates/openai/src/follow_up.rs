@@ -5,7 +5,7 @@
 //! the results': they are history then, like all that was said.
 
 use everturn_core::{
-    Answer, Block, CallId, Content, Message, Outcome, Said, WaitingFor,
+    Answer, Block, CallId, Content, Message, Outcome, Said, SessionId, WaitingFor,
     submission::{Refused, Submission},
 };
 use everturn_engine::{Cursor, OpenError, ReadError, SubmissionKey, SubmitError, Target};
@@ -22,6 +22,11 @@ use crate::{
     projection::projection,
     routes::Api,
 };
+
+/// How many turns are looked through at once for the one that results belong to.
+const PAGE: usize = 50;
+/// How often.
+const MAX_PAGES: usize = 20;
 
 /// The turn that results belong to.
 pub(crate) struct Waiting {
@@ -78,6 +83,21 @@ impl Waiting {
         };
         self.turn.messages.iter().any(skipped)
     }
+}
+
+/// The calls that a turn has made, and those that it waits for.
+fn calls(turn: &TurnRecord) -> impl Iterator<Item = &CallId> {
+    let waiting: &[_] = match &turn.status {
+        TurnStatus::Waiting(wait) => &wait.calls,
+        TurnStatus::Running | TurnStatus::Ended(_) | TurnStatus::Queued => &[],
+    };
+    let made = turn.messages.iter().flat_map(Message::tool_uses).map(|call| &call.id);
+    waiting.iter().map(|call| &call.id).chain(made)
+}
+
+fn has_call(turn: &TurnRecord, place: &CallPlace) -> bool {
+    // The messages of a turn that runs are not written yet.
+    turn.status == TurnStatus::Running || calls(turn).any(|call| place.is(call))
 }
 
 /// A text that came as a part, as the text.
@@ -140,7 +160,7 @@ impl Api {
         }
         let said = self.engine.conversation(tenant, session).await?;
         let is_given = |said: &Said| match &said.message {
-            Message::Tool { call_id, .. } => results.iter().any(|result| result.call() == *call_id),
+            Message::Tool { call_id, .. } => results.iter().any(|result| result.answers(call_id)),
             Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => false,
         };
         if said.iter().any(is_given) {
@@ -172,32 +192,31 @@ impl Api {
         }
     }
 
-    /// The turn that results belong to by the ids of their calls; `None` if the caller has no such turn.
+    /// The turn that results belong to by the ids of their calls; `None` if the caller has no such turn. The results are told
+    /// the calls' own ids.
     pub(crate) async fn find_waiting(
         &self,
         caller: &Caller,
-        results: &[ToolResult],
+        results: &mut [ToolResult],
     ) -> Result<Option<Waiting>, ApiError> {
-        let mut found: Option<Waiting> = None;
-        let mut looked: Vec<&CallPlace> = Vec::new();
-        for place in results.iter().filter_map(|result| result.place.as_ref()) {
-            if looked.iter().any(|other| other.session == place.session && other.turn == place.turn) {
+        let mut looked: Vec<SessionId> = Vec::new();
+        for session in results.iter().filter_map(|result| Some(result.place.as_ref()?.session.clone())) {
+            if looked.contains(&session) {
                 continue;
             }
-            looked.push(place);
-            if let Some(turn) = self.engine.turn(&caller.tenant, &place.session, &place.turn).await?
-                && let Some(record) = self.engine.session(&caller.tenant, &place.session).await?
+            if let Some(record) = self.engine.session(&caller.tenant, &session).await?
+                && let Some(turn) = self.turn_of(caller, &record, results).await?
             {
-                found = Some(Waiting { record, turn });
-                break;
+                let waiting = Waiting { record, turn };
+                self.find_calls(caller, &waiting, results).await?;
+                return match results.iter().find(|result| !result.is_found()) {
+                    Some(other) => Err(unknown(other)),
+                    None => Ok(Some(waiting)),
+                };
             }
+            looked.push(session);
         }
-        let Some(waiting) = found else { return Ok(None) };
-        let belongs = |place: &CallPlace| place.session == waiting.record.id && place.turn == waiting.turn.id;
-        match results.iter().find(|result| !result.place.as_ref().is_some_and(belongs)) {
-            Some(other) => Err(unknown(other)),
-            None => Ok(Some(waiting)),
-        }
+        Ok(None)
     }
 
     /// The turn of a session that waits, for results that name the session.
@@ -205,28 +224,68 @@ impl Api {
         &self,
         caller: &Caller,
         record: SessionRecord,
-        results: &[ToolResult],
+        results: &mut [ToolResult],
     ) -> Result<Waiting, ApiError> {
-        // An id that knows its turn knows better: the results may be sent again after it has ended.
-        let named = results.iter().find_map(|result| result.place.as_ref());
-        let turn = match (named, &record.last_turn) {
-            (Some(place), _) => Some(place.turn.clone()),
-            (None, Some(last)) => Some(last.id.clone()),
-            (None, None) => None,
-        };
-        let belongs = |place: &CallPlace| place.session == record.id && Some(&place.turn) == turn.as_ref();
-        if let Some(other) = results.iter().find(|result| !result.place.as_ref().is_none_or(belongs)) {
+        let elsewhere = |place: &CallPlace| place.session != record.id;
+        if let Some(other) = results.iter().find(|result| result.place.as_ref().is_some_and(elsewhere)) {
             return Err(unknown(other));
         }
-        let found = match &turn {
-            Some(turn) => self.engine.turn(&caller.tenant, &record.id, turn).await?,
-            None => None,
-        };
-        match (found, results) {
-            (Some(turn), _) => Ok(Waiting { record, turn }),
+        match (self.turn_of(caller, &record, results).await?, &*results) {
+            (Some(turn), _) => {
+                let waiting = Waiting { record, turn };
+                self.find_calls(caller, &waiting, results).await?;
+                let is_lost = |result: &&ToolResult| result.place.is_some() && !result.is_found();
+                match results.iter().find(is_lost) {
+                    Some(other) => Err(unknown(other)),
+                    None => Ok(waiting),
+                }
+            }
             (None, [first, ..]) => Err(unknown(first)),
             (None, []) => Err(ApiError::no_session(record.id.as_str())),
         }
+    }
+
+    /// Tells results which calls of the turn they are for.
+    async fn find_calls(&self, caller: &Caller, waiting: &Waiting, results: &mut [ToolResult]) -> Result<(), ApiError> {
+        let Waiting { record, turn } = waiting;
+        let mut ids: Vec<CallId> = calls(turn).cloned().collect();
+        if turn.status == TurnStatus::Running {
+            let said = self.engine.conversation(&caller.tenant, &record.id).await?;
+            ids.extend(said.iter().flat_map(|said| said.message.tool_uses()).map(|call| call.id.clone()));
+        }
+        let elsewhere = |place: &CallPlace| place.session != record.id;
+        for result in results.iter_mut().filter(|result| !result.place.as_ref().is_some_and(elsewhere)) {
+            result.find(ids.iter());
+        }
+        Ok(())
+    }
+
+    /// The turn whose calls these results are for: the last one as a rule, an earlier one where results are sent again. Ids
+    /// that do not say where they belong are for the last one.
+    async fn turn_of(
+        &self,
+        caller: &Caller,
+        record: &SessionRecord,
+        results: &[ToolResult],
+    ) -> Result<Option<TurnRecord>, ApiError> {
+        let (tenant, session) = (&caller.tenant, &record.id);
+        let Some(last) = &record.last_turn else { return Ok(None) };
+        let place = results.iter().filter_map(|result| result.place.as_ref()).find(|place| place.session == *session);
+        let last = self.engine.turn(tenant, session, &last.id).await?;
+        let Some(place) = place else { return Ok(last) };
+        if last.as_ref().is_some_and(|last| place.may_be_of(&last.id) && has_call(last, place)) {
+            return Ok(last);
+        }
+        let mut below = None;
+        for _ in 0..MAX_PAGES {
+            let page = self.engine.turns_below(tenant, session, below, PAGE).await?;
+            let Some(oldest) = page.last() else { return Ok(None) };
+            below = Some(oldest.ordinal);
+            if let Some(turn) = page.into_iter().find(|turn| place.may_be_of(&turn.id) && has_call(turn, place)) {
+                return Ok(Some(turn));
+            }
+        }
+        Ok(None)
     }
 
     /// What becomes of results that were refused: `None` if their turn is over without them, so that they are history.

@@ -21,7 +21,10 @@ mod out;
 mod parameters;
 mod projection;
 mod request;
+mod response_format;
 mod routes;
+mod tool_choice;
+mod waiting;
 
 pub use projection::projections;
 pub use routes::{OpenAi, routes};

@@ -50,13 +50,30 @@ pub(crate) struct ToolResult {
     pub(crate) place: Option<CallPlace>,
     /// The call's name in the history that the request brings.
     name: CallId,
+    /// The call's own id, once its turn is found.
+    found: Option<CallId>,
     pub(crate) content: Content,
 }
 
 impl ToolResult {
     /// The call.
     pub(crate) fn call(&self) -> CallId {
-        self.place.as_ref().map_or_else(|| CallId::new(&*self.id), |place| place.call.clone())
+        self.found.clone().unwrap_or_else(|| CallId::new(&*self.id))
+    }
+
+    /// Whether it is the result of this call.
+    pub(crate) fn answers(&self, call: &CallId) -> bool {
+        self.place.as_ref().map_or(call.as_str() == self.id, |place| place.is(call))
+    }
+
+    /// Whether its call is found.
+    pub(crate) fn is_found(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// Finds the call among those of its turn.
+    pub(crate) fn find<'a>(&mut self, mut calls: impl Iterator<Item = &'a CallId>) {
+        self.found = calls.find(|call| self.answers(call)).cloned();
     }
 }
 
@@ -241,7 +258,7 @@ impl Reader {
         let content = place.content(content, Speaker::Other)?;
         // Of several calls of one id, the last one before it is meant.
         let name = self.last.get(&call).map_or(call, |(last, _)| last.clone());
-        let result = ToolResult { index: place.index, place: call_id::place(&id), id, name, content };
+        let result = ToolResult { index: place.index, place: call_id::place(&id), id, name, found: None, content };
         if self.results.iter().any(|other| other.name == result.name) {
             return Err(place.error("tool_call_id", "the call has its result already; send one for each call"));
         }
@@ -249,12 +266,8 @@ impl Reader {
     }
 }
 
-/// A call's id as history has it: short, also where the client has a long one from us.
 fn call_id(id: &str) -> Option<CallId> {
-    if id.is_empty() || id.len() > MAX_CALL_ID {
-        return None;
-    }
-    Some(call_id::place(id).map_or_else(|| CallId::new(id), |place| place.call))
+    (!id.is_empty() && id.len() <= MAX_CALL_ID).then(|| CallId::new(id))
 }
 
 fn bad_id(place: Place, field: &str) -> ApiError {

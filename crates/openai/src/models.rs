@@ -94,7 +94,9 @@ pub(crate) async fn list(State(api): State<Api>, headers: HeaderMap) -> Result<R
          example = json!({ "id": "assistant", "object": "model", "created": 1_790_000_000, "owned_by": "everturn" })),
         (status = 404, description = "There is no such agent", body = crate::description::ErrorSchema,
          example = json!({ "error": {
-             "message": "there is no model \"gpt-4\"; GET /v1/models lists them", "type": "not_found_error",
+             "message": "there is no model \"gpt-4\"; this server's agents are its models: assistant. GET /v1/models lists \
+                         them all, and [openai.models] in the server's configuration maps other names to them",
+             "type": "not_found_error",
              "param": "model", "code": "model_not_found",
          } })),
         ModelErrors,
@@ -106,16 +108,26 @@ pub(crate) async fn show(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
-    let Path(name) = path.map_err(|_| no_model("\u{fffd}"))?;
+    let agents = || api.engine.agents().iter().map(|agent| agent.name.as_str());
+    let Path(name) = path.map_err(|_| no_model("\u{fffd}", agents()))?;
     if let Some(agent) = api.engine.agents().get(&name) {
         return Ok(Json(ModelOut::configured(agent, api.since)).into_response());
     }
-    let stored = api.engine.profile(&caller.tenant, &name).await?.ok_or_else(|| no_model(&name))?;
+    let stored = api.engine.profile(&caller.tenant, &name).await?.ok_or_else(|| no_model(&name, agents()))?;
     Ok(Json(ModelOut::stored(&stored)).into_response())
 }
 
-fn no_model(name: &str) -> ApiError {
+/// How many agents an error names.
+const MAX_NAMED: usize = 20;
+
+/// No agent has this name, nor is it mapped to one.
+pub(crate) fn no_model<'a>(name: &str, agents: impl Iterator<Item = &'a str>) -> ApiError {
     let shown: String = name.chars().take(128).collect();
-    let message = format!("there is no model {shown:?}; GET /v1/models lists them");
+    let agents: Vec<_> = agents.take(MAX_NAMED).collect();
+    let message = format!(
+        "there is no model {shown:?}; this server's agents are its models: {}. GET /v1/models lists them all, and \
+         [openai.models] in the server's configuration maps other names to them",
+        agents.join(", ")
+    );
     ApiError::new(StatusCode::NOT_FOUND, Some("model_not_found"), message).about("model")
 }

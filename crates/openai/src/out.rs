@@ -68,8 +68,6 @@ pub(crate) struct Completion<'a> {
     pub(crate) usage: UsageOut,
     pub(crate) session_id: &'a str,
     pub(crate) message_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) waiting: Option<WaitingOut>,
 }
 
 /// The one answer.
@@ -91,28 +89,6 @@ pub(crate) struct MessageOut<'a> {
     pub(crate) reasoning_content: String,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(crate) tool_calls: &'a [ToolCallOut],
-}
-
-/// A turn that waits for somebody else than the client.
-#[derive(Debug, Serialize)]
-pub(crate) struct WaitingOut {
-    /// For whom or what.
-    pub(crate) r#for: &'static str,
-    /// The forms that people are asked to answer.
-    pub(crate) forms: Vec<FormOut>,
-    /// When it goes on by itself, in seconds since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) until: Option<i64>,
-    /// Where the rest of the answer can be read.
-    pub(crate) stream: String,
-}
-
-/// A form, as far as a client need know it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct FormOut {
-    pub(crate) form_id: String,
-    pub(crate) kind: &'static str,
-    pub(crate) title: String,
 }
 
 /// The id of an answer: each request that goes on with a turn has one of its own, after the event that it goes on with.

@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::{
     error::ApiError,
-    request::{Anything, ChatIn, ChoiceIn, FunctionIn, ToolIn},
+    request::{Anything, ChatIn},
+    response_format, tool_choice,
 };
 
 /// How many model calls a request may allow.
@@ -15,10 +16,10 @@ const MAX_ITERATIONS: u32 = 50;
 const ITERATIONS: u32 = 25;
 /// Most model calls of one turn, with all requests that go on with it.
 const MAX_STEPS: u32 = 1000;
-/// How many tools of its own an application may bring.
-const MAX_TOOLS: usize = 128;
-/// The input of a tool that does not say what it takes.
-const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+/// Most texts at which an answer may stop.
+const MAX_STOPS: usize = 16;
+/// Longest of these texts, in bytes.
+const MAX_STOP_BYTES: usize = 1024;
 
 /// How the answer is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub(crate) struct Parameters {
     iterations: Option<u32>,
     temperature: Option<u32>,
     max_output_tokens: Option<u64>,
-    /// How the model thinks in this turn.
+    /// How the model thinks, samples and answers in this leg.
     pub(crate) options: ModelOptions,
 }
 
@@ -61,13 +62,8 @@ impl Parameters {
                 }
             },
         };
-        let temperature = match request.temperature {
-            None => None,
-            Some(value) if (0.0..=2.0).contains(&value) => Some((value * 1000.0).round() as u32),
-            Some(value) => {
-                return Err(ApiError::invalid("temperature", format!("it must be between 0 and 2, not {value}")));
-            }
-        };
+        let positive = |thousandths: Option<i32>| thousandths.map(i32::unsigned_abs);
+        let temperature = positive(thousandths("temperature", request.temperature, 0.0, 2.0)?);
         let caps = [
             ("max_tokens", request.max_tokens),
             // The newer of the two counts.
@@ -81,18 +77,20 @@ impl Parameters {
                 Some((cap, _)) => return Err(ApiError::invalid(param, format!("it must be at least 1, not {cap}"))),
             }
         }
-        let offered = request.tools.take().unwrap_or_default();
-        if offered.len() > MAX_TOOLS {
-            let message = format!("{} tools are too many, the limit is {MAX_TOOLS}", offered.len());
-            return Err(ApiError::invalid("tools", message));
-        }
-        let tools = offered.into_iter().enumerate().map(|(index, Object(tool))| self::tool(index, tool));
-        let mut tools = tools.collect::<Result<Vec<_>, _>>()?;
-        match choice(&request.tool_choice)? {
-            Choice::Auto => {}
-            Choice::None => tools.clear(),
-        }
+        let mut tools = tool_choice::tools(request.tools.take().unwrap_or_default())?;
+        let tool_choice = tool_choice::choice(&request.tool_choice, &mut tools)?;
         let options = request.reasoning_effort.as_deref().map_or(Ok(ModelOptions::default()), reasoning)?;
+        let options = ModelOptions {
+            top_p: positive(thousandths("top_p", request.top_p, 0.0, 1.0)?),
+            frequency_penalty: thousandths("frequency_penalty", request.frequency_penalty, -2.0, 2.0)?,
+            presence_penalty: thousandths("presence_penalty", request.presence_penalty, -2.0, 2.0)?,
+            seed: request.seed,
+            stop: stops(&request.stop)?,
+            tool_choice,
+            parallel_tool_calls: request.parallel_tool_calls,
+            output: response_format::output(request.response_format.take())?,
+            ..options
+        };
         Ok(Self { mode, tools, iterations, temperature, max_output_tokens, options })
     }
 
@@ -127,14 +125,11 @@ impl Parameters {
 fn refuse(request: &ChatIn) -> Result<(), ApiError> {
     let one = request.n.is_none_or(|n| n == 1);
     let text_only = |modalities: &Vec<String>| modalities.iter().all(|modality| modality == "text");
-    let plain = request.response_format.as_ref().is_none_or(|Object(format)| format.r#type == "text");
     let refused = [
         ("n", !one, "a request gives one answer; send it several times to have several"),
         ("logprobs", request.logprobs == Some(true), "agents do not tell the probabilities of tokens"),
         ("top_logprobs", request.top_logprobs.is_some(), "agents do not tell the probabilities of tokens"),
-        ("stop", !is_empty(&request.stop), "stop sequences are not supported"),
         ("logit_bias", !is_empty(&request.logit_bias), "biases of tokens are not supported"),
-        ("response_format", !plain, "agents answer in text; ask for JSON in a message, or give them a tool to call"),
         ("modalities", !request.modalities.as_ref().is_none_or(text_only), "agents answer in text only"),
         ("audio", request.audio.is_some(), "agents answer in text only"),
         ("functions", request.functions.is_some(), "it is deprecated; send tools"),
@@ -176,45 +171,29 @@ fn reasoning(word: &str) -> Result<ModelOptions, ApiError> {
     }
 }
 
-enum Choice {
-    Auto,
-    None,
-}
-
-fn choice(choice: &Anything) -> Result<Choice, ApiError> {
-    const FORCED: &str = "use \"auto\" or \"none\": an agent decides by itself which tools it calls";
-    let Some(choice) = choice else { return Ok(Choice::Auto) };
-    match choice.get() {
-        "\"auto\"" | "null" => return Ok(Choice::Auto),
-        "\"none\"" => return Ok(Choice::None),
-        "\"required\"" => return Err(ApiError::unsupported("tool_choice", FORCED)),
-        _ => {}
-    }
-    match serde_json::from_str::<Object<ChoiceIn>>(choice.get()) {
-        Ok(Object(ChoiceIn { r#type })) if matches!(r#type.as_str(), "function" | "allowed_tools" | "custom") => {
-            Err(ApiError::unsupported("tool_choice", FORCED))
-        }
-        Ok(_) | Err(_) => Err(ApiError::invalid("tool_choice", FORCED)),
+/// Thousandths of a number between two bounds.
+fn thousandths(param: &str, value: Option<f64>, least: f64, most: f64) -> Result<Option<i32>, ApiError> {
+    match value {
+        None => Ok(None),
+        Some(value) if (least..=most).contains(&value) => Ok(Some((value * 1000.0).round() as i32)),
+        Some(value) => Err(ApiError::invalid(param, format!("it must be between {least} and {most}, not {value}"))),
     }
 }
 
-fn tool(index: usize, tool: ToolIn) -> Result<ToolSpec, ApiError> {
-    if tool.r#type != "function" {
-        let shown: String = tool.r#type.chars().take(64).collect();
-        let message = format!("tools of type {shown:?} are not supported; use \"function\"");
-        return Err(ApiError::unsupported(&format!("tools[{index}].type"), message));
-    }
-    let missing = || ApiError::invalid(format!("tools[{index}].function"), "it is missing");
-    let Object(FunctionIn { name, description, parameters }) = tool.function.ok_or_else(missing)?;
-    let place = format!("tools[{index}].function.parameters");
-    let input_schema = match parameters {
-        Some(parameters) => Json::from(parameters),
-        None => Json::parse(NO_PARAMETERS).unwrap_or_else(|_| Json::empty_object()),
+/// The texts at which an answer stops: one, or several.
+fn stops(stop: &Anything) -> Result<Vec<String>, ApiError> {
+    let Some(stop) = stop else { return Ok(Vec::new()) };
+    let one_or_many = |text: &str| match serde_json::from_str::<Option<String>>(text) {
+        Ok(one) => Some(one.into_iter().collect()),
+        Err(_) => serde_json::from_str::<Vec<String>>(text).ok(),
     };
-    if !input_schema.is_object() {
-        return Err(ApiError::invalid(place, "it must be a JSON Schema, which is an object"));
+    let invalid = || ApiError::invalid("stop", format!("it must be a string, or a list of up to {MAX_STOPS} strings"));
+    let mut stops = one_or_many(stop.get()).ok_or_else(invalid)?;
+    stops.retain(|stop| !stop.is_empty());
+    if stops.len() > MAX_STOPS || stops.iter().any(|stop| stop.len() > MAX_STOP_BYTES) {
+        return Err(invalid());
     }
-    Ok(ToolSpec { name, title: None, description: description.unwrap_or_default(), input_schema })
+    Ok(stops)
 }
 
 /// A JSON object that is written in a string.
@@ -278,6 +257,42 @@ mod tests {
     }
 
     #[test]
+    fn what_goes_to_the_model() {
+        let options = |fields: &str| {
+            let body = format!(r#"{{"model":"m","messages":[],{fields}}}"#);
+            let Object(mut request) =
+                parse_json::<Object<ChatIn>>(body.as_bytes(), BodyLimits { bytes: 10_000, depth: 20 }).unwrap();
+            let parameters = Parameters::of(&mut request).unwrap();
+            let tools: Vec<_> = parameters.tools.iter().map(|tool| tool.name.as_str()).collect();
+            format!("{} {}", serde_json::to_string(&parameters.options).unwrap(), tools.join(" "))
+        };
+        let sampling = options(
+            r#""top_p":0.9,"seed":7,"stop":"END","presence_penalty":-1.5,"frequency_penalty":0.25,
+               "parallel_tool_calls":false"#,
+        );
+        expect![[r#"{"top_p":900,"frequency_penalty":250,"presence_penalty":-1500,"seed":7,"stop":["END"],"parallel_tool_calls":false} "#]]
+            .assert_eq(&sampling);
+        let schema = r#"{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"},"strict":true}}"#;
+        expect![[r#"{"output":{"json_schema":{"name":"n","schema":{"type":"object"},"strict":true}}} "#]]
+            .assert_eq(&options(&format!(r#""response_format":{schema}"#)));
+        expect![[r#"{"output":"json_object"} "#]].assert_eq(&options(r#""response_format":{"type":"json_object"}"#));
+        let tools =
+            r#""tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}]"#;
+        for (choice, expected) in [
+            (r#""required""#, r#"{"tool_choice":"required"} f g"#),
+            (r#"{"type":"function","function":{"name":"g"}}"#, r#"{"tool_choice":{"named":"g"}} f g"#),
+            (
+                r#"{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"g"}}]}}"#,
+                r#"{"tool_choice":"required"} g"#,
+            ),
+            (r#""auto""#, "{} f g"),
+            (r#""none""#, "{} "),
+        ] {
+            assert_eq!(options(&format!(r#""tool_choice":{choice},{tools}"#)), expected);
+        }
+    }
+
+    #[test]
     fn reasoning_efforts() {
         check(
             r#""reasoning_effort":"none""#,
@@ -305,16 +320,34 @@ mod tests {
             (r#""n":2"#, "n"),
             (r#""logprobs":true"#, "logprobs"),
             (r#""top_logprobs":1"#, "top_logprobs"),
-            (r#""stop":["x"]"#, "stop"),
-            (r#""stop":"x""#, "stop"),
+            (r#""stop":3"#, "stop"),
+            (r#""stop":["x",null]"#, "stop"),
+            (r#""top_p":1.1"#, "top_p"),
+            (r#""presence_penalty":-3"#, "presence_penalty"),
+            (r#""frequency_penalty":3"#, "frequency_penalty"),
+            (r#""seed":1.5"#, "seed"),
             (r#""logit_bias":{"1":2}"#, "logit_bias"),
-            (r#""response_format":{"type":"json_object"}"#, "response_format"),
+            (r#""response_format":{"type":"xml"}"#, "response_format.type"),
+            (r#""response_format":{"type":"json_schema"}"#, "response_format.json_schema"),
+            (
+                r#""response_format":{"type":"json_schema","json_schema":{"name":"a b","schema":{}}}"#,
+                "response_format.json_schema.name",
+            ),
+            (
+                r#""response_format":{"type":"json_schema","json_schema":{"name":"a"}}"#,
+                "response_format.json_schema.schema",
+            ),
+            (
+                r#""response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"array"}}}"#,
+                "response_format.json_schema.schema",
+            ),
             (r#""modalities":["text","audio"]"#, "modalities"),
             (r#""audio":{"voice":"x"}"#, "audio"),
             (r#""functions":[]"#, "functions"),
             (r#""function_call":"auto""#, "function_call"),
             (r#""web_search_options":{}"#, "web_search_options"),
             (r#""tool_choice":"required""#, "tool_choice"),
+            (r#""tool_choice":"sometimes""#, "tool_choice"),
             (r#""tool_choice":{"type":"function","function":{"name":"f"}}"#, "tool_choice"),
             (r#""tool_choice":3"#, "tool_choice"),
             (r#""max_iterations":0"#, "max_iterations"),

@@ -5,7 +5,9 @@
 
 use std::io::Write as _;
 
-use everturn_core::{Answer, Block, Content, CorruptSegment, Event, Kind, RawEvent, StepFinished, ToolUse, Wait};
+use everturn_core::{
+    Answer, Block, Content, CorruptSegment, Event, Finish as StepFinish, Kind, RawEvent, StepFinished, ToolUse, Wait,
+};
 use everturn_engine::{Flow, Frames, Projection, TurnView, write_json};
 use serde::Serialize;
 
@@ -82,6 +84,8 @@ impl Projection for Chunks {
     fn project(&self, view: &TurnView, event: &RawEvent<'_>, frames: &mut Frames<'_>) -> Result<Flow, CorruptSegment> {
         match event.kind {
             // The path of every delta: no more than escaping.
+            // An answer with a format is shown when it is known to fit.
+            Kind::TEXT_DELTA if view.standing.has_format => {}
             Kind::TEXT_DELTA => self.text(view, frames, event.text()?),
             Kind::THINKING_DELTA => {
                 let thought = event.text()?;
@@ -90,7 +94,7 @@ impl Projection for Chunks {
             Kind::TURN_STARTED => self.begin(view, frames),
             Kind::RESUMED => {
                 let is_result = |answer: &Answer| matches!(answer, Answer::Result { .. });
-                if matches!(event.decode()?, Event::Resumed { answers } if answers.iter().any(is_result)) {
+                if matches!(event.decode()?, Event::Resumed { answers, .. } if answers.iter().any(is_result)) {
                     self.begin(view, frames);
                 }
             }
@@ -142,7 +146,7 @@ impl Chunks {
 
     fn text(&self, view: &TurnView, frames: &mut Frames<'_>, text: &str) {
         // The first words of a step after others.
-        if view.standing.spoken && view.standing.pieces == 1 {
+        if view.standing.spoken && view.standing.pieces == 1 && !view.standing.has_format {
             let text = format!("{BETWEEN_STEPS}{text}");
             return self.delta(view, frames, |out| field(out, "content", &text));
         }
@@ -150,14 +154,16 @@ impl Chunks {
     }
 
     fn delta(&self, view: &TurnView, frames: &mut Frames<'_>, delta: impl FnOnce(&mut Vec<u8>)) {
-        frames.unnamed(|out| {
-            head(out, view);
-            out.extend_from_slice(b",\"choices\":[{\"index\":0,\"delta\":{");
-            delta(out);
-            out.extend_from_slice(b"},\"logprobs\":null,\"finish_reason\":null}]");
-            self.no_usage(out);
-            out.push(b'}');
-        });
+        frames.unnamed(|out| self.chunk(out, view, delta));
+    }
+
+    fn chunk(&self, out: &mut Vec<u8>, view: &TurnView, delta: impl FnOnce(&mut Vec<u8>)) {
+        head(out, view);
+        out.extend_from_slice(b",\"choices\":[{\"index\":0,\"delta\":{");
+        delta(out);
+        out.extend_from_slice(b"},\"logprobs\":null,\"finish_reason\":null}]");
+        self.no_usage(out);
+        out.push(b'}');
     }
 
     /// Where the tokens used come at the end, the other chunks say that they do not have them.
@@ -171,7 +177,12 @@ impl Chunks {
     /// it. Where retention has dropped the deltas, the text as well.
     fn step_finished(&self, view: &TurnView, frames: &mut Frames<'_>, finished: StepFinished) {
         let StepFinished { content, finish, deltas_dropped, .. } = finished;
-        if let (Content::Text(text), true) = (&content, deltas_dropped) {
+        let shows_text = match view.standing.has_format {
+            // What is said beside a call is not the answer, and would spoil its JSON.
+            true => finish != StepFinish::ToolUse,
+            false => deltas_dropped,
+        };
+        if let (Content::Text(text), true) = (&content, shows_text) {
             if !text.is_empty() {
                 self.text(view, frames, text);
             }
@@ -179,7 +190,7 @@ impl Chunks {
         }
         let is_shown = |block: &Block| match block {
             Block::ToolUse(call) => are_made(finish) && view.standing.client_calls.contains(&call.id),
-            Block::Text(text) => deltas_dropped && !text.is_empty(),
+            Block::Text(text) => shows_text && !text.is_empty(),
             Block::Thinking { .. } | Block::Image { .. } | Block::Document { .. } => false,
         };
         let shown: Vec<_> = (1..).zip(content.blocks()).filter(|(_, block)| is_shown(block)).collect();
@@ -191,12 +202,22 @@ impl Chunks {
             frames.part(part);
             match block {
                 Block::ToolUse(call) => {
-                    self.delta(view, frames, |out| tool_call(out, view, call, index));
+                    self.tool_call(view, frames, call, index);
                     index += 1;
                 }
                 Block::Text(text) => self.text(view, frames, text),
                 Block::Thinking { .. } | Block::Image { .. } | Block::Document { .. } => {}
             }
+        }
+    }
+
+    /// A call: its name, then its arguments. A client that is cut off between them is shown both again.
+    fn tool_call(&self, view: &TurnView, frames: &mut Frames<'_>, call: &ToolUse, index: usize) {
+        frames.aside_of_next(|out| self.chunk(out, view, |out| call_begins(out, view, call, index)));
+        let mut pieces = pieces(call.input.as_str()).peekable();
+        while let Some(piece) = pieces.next() {
+            let write = |out: &mut Vec<u8>| self.chunk(out, view, |out| call_goes_on(out, piece, index));
+            if pieces.peek().is_some() { frames.aside_of_next(write) } else { frames.unnamed(write) }
         }
     }
 
@@ -282,14 +303,32 @@ fn field(out: &mut Vec<u8>, name: &str, text: &str) {
     write_json(out, text);
 }
 
-fn tool_call(out: &mut Vec<u8>, view: &TurnView, call: &ToolUse, index: usize) {
+/// How much of a call's arguments one chunk has, in bytes.
+const PIECE: usize = 512;
+
+/// Arguments in pieces, of which there is at least one.
+fn pieces(arguments: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(arguments);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let (piece, more) = text.split_at(text.floor_char_boundary(PIECE));
+        rest = (!more.is_empty()).then_some(more);
+        Some(piece)
+    })
+}
+
+fn call_begins(out: &mut Vec<u8>, view: &TurnView, call: &ToolUse, index: usize) {
     let id = call_id::shown(&view.session, &view.turn, &call.id);
     let _ = write!(out, r#""tool_calls":[{{"index":{index},"id":"#);
     write_json(out, &id);
     out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
     write_json(out, &call.name);
-    out.extend_from_slice(b",\"arguments\":");
-    write_json(out, call.input.as_str());
+    out.extend_from_slice(b",\"arguments\":\"\"}}]");
+}
+
+fn call_goes_on(out: &mut Vec<u8>, arguments: &str, index: usize) {
+    let _ = write!(out, r#""tool_calls":[{{"index":{index},"function":{{"arguments":"#);
+    write_json(out, arguments);
     out.extend_from_slice(b"}}]");
 }
 

@@ -24,10 +24,15 @@ pub(crate) struct ChatIn {
     pub(crate) max_iterations: Option<i64>,
     pub(crate) tools: Option<Vec<Object<ToolIn>>>,
     pub(crate) tool_choice: Anything,
-    /// Taken, and of no effect: a model may make several calls at once.
-    #[serde(rename = "parallel_tool_calls")]
-    pub(crate) _parallel_tool_calls: Option<bool>,
+    pub(crate) parallel_tool_calls: Option<bool>,
     pub(crate) temperature: Option<f64>,
+    pub(crate) top_p: Option<f64>,
+    pub(crate) frequency_penalty: Option<f64>,
+    pub(crate) presence_penalty: Option<f64>,
+    pub(crate) seed: Option<i64>,
+    /// A string or a list of strings.
+    pub(crate) stop: Anything,
+    pub(crate) response_format: Option<Object<FormatIn>>,
     pub(crate) max_tokens: Option<i64>,
     pub(crate) max_completion_tokens: Option<i64>,
     pub(crate) reasoning_effort: Option<String>,
@@ -35,9 +40,7 @@ pub(crate) struct ChatIn {
     pub(crate) n: Option<i64>,
     pub(crate) logprobs: Option<bool>,
     pub(crate) top_logprobs: Option<i64>,
-    pub(crate) stop: Anything,
     pub(crate) logit_bias: Anything,
-    pub(crate) response_format: Option<Object<FormatIn>>,
     pub(crate) modalities: Option<Vec<String>>,
     pub(crate) audio: Anything,
     pub(crate) functions: Anything,
@@ -55,6 +58,16 @@ pub(crate) struct StreamOptionsIn {
 #[derive(Debug, Deserialize)]
 pub(crate) struct FormatIn {
     pub(crate) r#type: String,
+    pub(crate) json_schema: Option<Object<JsonSchemaIn>>,
+}
+
+/// `response_format.json_schema`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct JsonSchemaIn {
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+    pub(crate) schema: Anything,
+    pub(crate) strict: Option<bool>,
 }
 
 /// A message of any role; which fields it must have depends on the role.
@@ -103,6 +116,27 @@ pub(crate) struct FunctionIn {
 #[derive(Debug, Deserialize)]
 pub(crate) struct ChoiceIn {
     pub(crate) r#type: String,
+    pub(crate) function: Option<Object<NamedIn>>,
+    pub(crate) allowed_tools: Option<Object<AllowedIn>>,
+}
+
+/// A tool by its name.
+#[derive(Debug, Deserialize)]
+pub(crate) struct NamedIn {
+    pub(crate) name: String,
+}
+
+/// The tools that may be called.
+#[derive(Debug, Deserialize)]
+pub(crate) struct AllowedIn {
+    pub(crate) mode: String,
+    pub(crate) tools: Vec<Object<AllowedToolIn>>,
+}
+
+/// One of them.
+#[derive(Debug, Deserialize)]
+pub(crate) struct AllowedToolIn {
+    pub(crate) function: Option<Object<NamedIn>>,
 }
 
 /// A text, or parts.

@@ -1,6 +1,6 @@
 //! The protocol's doors.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use everturn_core::Timestamp;
 use everturn_engine::Engine;
@@ -21,8 +21,10 @@ pub struct OpenAi {
     pub limits: BodyLimits,
     /// After so long a silence a comment keeps the connection open.
     pub silence: Duration,
-    /// How long an answer in one piece waits for people and timers.
+    /// How long an answer waits for people before the client gets an error.
     pub patience: Duration,
+    /// Names of models that are none of agents, with the agents that answer for them; `*` is every other name.
+    pub models: BTreeMap<String, String>,
 }
 
 /// What the handlers share.
@@ -33,6 +35,7 @@ pub(crate) struct Api {
     pub(crate) limits: BodyLimits,
     pub(crate) silence: Duration,
     pub(crate) patience: Duration,
+    pub(crate) models: Arc<BTreeMap<String, String>>,
     pub(crate) attempts: Attempts,
     /// When the server was started.
     pub(crate) since: Timestamp,
@@ -48,8 +51,9 @@ impl Api {
 
 /// The routes, under `/v1`.
 pub fn routes(openai: OpenAi) -> OpenApiRouter {
-    let OpenAi { engine, keys, limits, silence, patience } = openai;
-    let api = Api { engine, keys, limits, silence, patience, attempts: Attempts::default(), since: Timestamp::now() };
+    let OpenAi { engine, keys, limits, silence, patience, models } = openai;
+    let (attempts, since) = (Attempts::default(), Timestamp::now());
+    let api = Api { engine, keys, limits, silence, patience, models: Arc::new(models), attempts, since };
     let routes = OpenApiRouter::default()
         .routes(routes!(chat::create))
         .routes(routes!(models::list))

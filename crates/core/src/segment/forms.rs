@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{CorruptSegment, Kind, RawEvent, SegmentBuilder};
 use crate::{
-    Answer, ArtifactDelta, CallId, CallRoute, Content, EffectClass, EffectId, Event, FormId, Json, Timestamp, ToolUse,
-    Usage,
+    Answer, ArtifactDelta, CallId, CallRoute, Content, EffectClass, EffectId, Event, FormId, Json, ModelOptions,
+    Timestamp, ToolUse, Usage,
 };
 
 impl RawEvent<'_> {
@@ -43,7 +43,13 @@ impl RawEvent<'_> {
                 Event::ToolFinished { call_id, tool, content, is_error, duration_ms }
             }
             Kind::WAITING => Event::Waiting(self.json()?),
-            Kind::RESUMED => Event::Resumed { answers: self.json()? },
+            Kind::RESUMED => {
+                if self.payload.starts_with(b"[") {
+                    return Ok(Event::Resumed { answers: self.json()?, options: None });
+                }
+                let ResumedForm { answers, options } = self.json()?;
+                Event::Resumed { answers, options: Some(options) }
+            }
             Kind::HISTORY_COMPACTED => Event::HistoryCompacted(self.json()?),
             Kind::TURN_ENDED => Event::TurnEnded(self.json()?),
             Kind::TIMER_SET => {
@@ -101,7 +107,10 @@ impl SegmentBuilder {
                 self.push_json(Kind::TOOL_FINISHED, at, &form);
             }
             Event::Waiting(form) => self.push_json(Kind::WAITING, at, form),
-            Event::Resumed { answers } => self.push_json::<[Answer]>(Kind::RESUMED, at, answers),
+            Event::Resumed { answers, options: None } => self.push_json::<[Answer]>(Kind::RESUMED, at, answers),
+            Event::Resumed { answers, options: Some(options) } => {
+                self.push_json(Kind::RESUMED, at, &ResumedForm { answers, options });
+            }
             Event::HistoryCompacted(form) => self.push_json(Kind::HISTORY_COMPACTED, at, form),
             Event::TurnEnded(form) => self.push_json(Kind::TURN_ENDED, at, form),
             Event::TimerSet { call_id, from, wake_at } => {
@@ -187,6 +196,13 @@ struct FormClosedForm<F = FormId, I = CallId, J = Json> {
     call_id: I,
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
     answer: Option<J>,
+}
+
+/// What brought options; without them the answers are written alone.
+#[derive(Serialize, Deserialize)]
+struct ResumedForm<A = Vec<Answer>, O = Box<ModelOptions>> {
+    answers: A,
+    options: O,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -248,7 +248,10 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
             }
         ),
         wait().prop_map(Event::Waiting),
-        vec(answer(), 1..4).prop_map(|answers| Event::Resumed { answers }),
+        (vec(answer(), 1..4), option::of(any::<i64>())).prop_map(|(answers, seed)| Event::Resumed {
+            answers,
+            options: seed.map(|seed| Box::new(ModelOptions { seed: Some(seed), ..ModelOptions::default() })),
+        }),
         (".{0,12}", 0..9_usize, usage())
             .prop_map(|(summary, covers, usage)| { Event::HistoryCompacted(Compaction { summary, covers, usage }) }),
         usage().prop_map(Event::StepUsed),

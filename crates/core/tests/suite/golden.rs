@@ -160,6 +160,11 @@ fn tools_forms_and_timers() {
                     Answer::Result { call_id: call("c5"), content: Content::Text("5".into()) },
                     Answer::Expired { call_id: call("c6") },
                 ],
+                options: None,
+            },
+            Event::Resumed {
+                answers: vec![Answer::Elapsed { call_id: call("c3") }],
+                options: Some(Box::new(ModelOptions { seed: Some(7), ..ModelOptions::default() })),
             },
         ],
         &[
@@ -179,6 +184,7 @@ fn tools_forms_and_timers() {
                 12,
                 r#"[{"permission":{"call_id":"c2","granted":false,"reason":"no"}},{"elapsed":{"call_id":"c3"}},{"form":{"call_id":"c4","value":{"yes":true}}},{"result":{"call_id":"c5","content":{"text":"5"}}},{"expired":{"call_id":"c6"}}]"#,
             ),
+            (12, r#"{"answers":[{"elapsed":{"call_id":"c3"}}],"options":{"seed":7}}"#),
         ],
     );
 }

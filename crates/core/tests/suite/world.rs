@@ -295,7 +295,7 @@ impl World {
                 }
                 let submission = if whole { Submission::Answers } else { Submission::SomeAnswers }(answers.clone());
                 assert_eq!(admit(phase, &submission, OnBusy::Supersede, |_| false), Ok(Admission::Resume));
-                self.push(Event::Resumed { answers });
+                self.push(Event::Resumed { answers, options: None });
             }
         }
     }
@@ -314,7 +314,7 @@ impl World {
         };
         let answers: Vec<_> = wait.calls.iter().filter(due).map(give).collect();
         assert!(!answers.is_empty() || wait.calls.is_empty(), "woken for nothing: {wait:?}");
-        self.push(Event::Resumed { answers });
+        self.push(Event::Resumed { answers, options: None });
     }
 
     fn answer(&mut self, call: &WaitingCall) -> Option<Answer> {

@@ -17,7 +17,9 @@ use super::{
     duration as human_duration,
     file::{File, Text},
     goose::Goose,
-    keys, mcp, prices,
+    keys, mcp,
+    openai::OpenAi,
+    prices,
     problem::Report,
     provider, proxy, quota, retention,
     settings::{Config, Durability, Provider, Source, StoreLocation},
@@ -105,6 +107,7 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         providers = found.providers;
         agents = found.agents;
     }
+    let openai = OpenAi::check(report, &file.openai, agents.iter().map(|agent| agent.name.as_str()));
     Some(Config {
         source,
         listen: listen?,
@@ -120,6 +123,7 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         limits,
         retention,
         goose,
+        openai,
         tls,
         proxies,
         webhooks,

@@ -44,6 +44,8 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) goose: Goose,
     #[serde(default)]
+    pub(super) openai: OpenAi,
+    #[serde(default)]
     pub(super) tls: Tls,
     #[serde(default)]
     pub(super) proxy: Proxy,
@@ -215,6 +217,14 @@ pub(super) struct Recipes {
 pub(super) struct Goose {
     pub(super) ping: Option<Text>,
     pub(super) snapshot: Option<Text>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OpenAi {
+    #[serde(default)]
+    pub(super) models: BTreeMap<Text, Text>,
+    pub(super) wait: Option<Text>,
 }
 
 #[derive(Default, Deserialize)]

@@ -24,6 +24,7 @@ mod load;
 mod mcp;
 mod model_options;
 pub(crate) mod moment;
+mod openai;
 mod option;
 mod prices;
 mod problem;
@@ -41,6 +42,7 @@ pub use environment::Environment;
 pub use goose::Goose;
 pub use limits::Limits;
 pub use load::{LoadError, Overrides, load, load_store, parse};
+pub use openai::OpenAi;
 pub use problem::{Place, Problem, Problems};
 pub use settings::{
     Agent, AgentName, ApiKey, Config, Durability, ModelName, Provider, ProviderKind, Scope, Source, StoreLocation,

@@ -16,7 +16,7 @@ use everturn_models::OpenAiWire;
 use everturn_webhooks::Hook;
 use secrecy::SecretString;
 
-use super::{Goose, Limits};
+use super::{Goose, Limits, OpenAi};
 
 /// All that the server is told. Printing it shows no secret.
 #[derive(Clone, Debug)]
@@ -49,6 +49,8 @@ pub struct Config {
     pub retention: Retention,
     /// What Goose's clients find.
     pub goose: Goose,
+    /// What clients of the chat completions find.
+    pub openai: OpenAi,
     /// What https is spoken with; without it, http is.
     pub tls: Option<TlsFiles>,
     /// The proxies that are believed when they say whom they speak for.

@@ -143,6 +143,7 @@ async fn asking(server: &Server, session: &str) -> (Started, String) {
         begins_history: false,
         request: None,
         options: everturn_core::ModelOptions::default(),
+        options_of_answers: false,
         key: None,
     };
     let started = server.engine.submit(submit).await.unwrap();

@@ -80,7 +80,7 @@ pub(super) struct Attempt {
 /// How far a call has come.
 enum Begun {
     /// The answer has begun.
-    Answer(AnswerStream, Box<Attempt>),
+    Answer(Box<AnswerStream>, Box<Attempt>),
     /// The provider does not stream, and is not asked yet: its answer takes as long to begin as to end.
     Whole(Box<Attempt>),
 }
@@ -126,13 +126,13 @@ impl Attempt {
                     let mut answer = AnswerStream::new(self.wire, response, failures, origin);
                     let told = std::mem::take(&mut self.changes.notices);
                     told.into_iter().chain(notices).for_each(|notice| answer.notice(notice));
-                    return Ok(Begun::Answer(answer, self));
+                    return Ok(Begun::Answer(Box::new(answer), self));
                 }
                 Err(Refused { error, report }) if self.adapt(&error, &report) => {}
                 Err(Refused { report, .. }) if report.is_declined() => {
                     let failures = self.caller.failures.clone();
                     let declined = AnswerStream::declined(self.wire, failures, report.words());
-                    return Ok(Begun::Answer(declined, self));
+                    return Ok(Begun::Answer(Box::new(declined), self));
                 }
                 Err(Refused { error, .. }) => return Err(error),
             }
@@ -386,7 +386,7 @@ impl Stream for Adapting {
 impl Adapting {
     fn go_on(&mut self, begun: Begun) {
         match begun {
-            Begun::Answer(answer, attempt) => (self.answer, self.attempt) = (answer, Some(attempt)),
+            Begun::Answer(answer, attempt) => (self.answer, self.attempt) = (*answer, Some(attempt)),
             Begun::Whole(attempt) => {
                 self.again = Some(attempt.begin(Waiting::Long).boxed());
                 self.alive = Some(Alive::new());

@@ -180,16 +180,16 @@ fn ids_that_are_counted_anew_with_every_answer() {
 }
 
 #[test]
-fn our_own_ids_become_short_again() {
+fn our_own_ids_know_their_call() {
     let (session, turn, call) = (SessionId::mint(), TurnId::mint(), CallId::mint());
     let id = call_id::shown(&session, &turn, &call);
     let messages = format!(
         r#"[{{"role":"assistant","tool_calls":[{{"id":"{id}","function":{{"name":"f","arguments":"{{}}"}}}}]}},
                 {{"role":"tool","tool_call_id":"{id}","content":"x"}}]"#
     );
-    let conversation = read(&messages).unwrap();
-    assert_eq!(conversation.messages[0].tool_uses().next().unwrap().id, call);
-    assert!(matches!(&conversation.messages[1], Message::Tool { call_id, .. } if *call_id == call));
-    let News::Results(results) = conversation.news else { panic!("no results") };
-    assert_eq!(results[0].place.as_ref().unwrap().turn, turn);
+    let News::Results(mut results) = read(&messages).unwrap().news else { panic!("no results") };
+    assert!(results[0].answers(&call) && results[0].place.as_ref().unwrap().may_be_of(&turn));
+    assert_eq!(results[0].call().as_str(), id, "its turn is not found yet");
+    results[0].find([CallId::mint(), call.clone()].iter());
+    assert_eq!(results[0].call(), call);
 }

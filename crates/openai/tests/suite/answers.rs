@@ -72,12 +72,15 @@ async fn results_of_strangers_calls_drive_a_turn() {
 #[tokio::test]
 async fn model_names_an_agent_or_means_the_first() {
     let server = Server::start(vec![Reply::says(&["ok"]); 4]).await;
-    for (model, agent) in [(json!("second"), "second"), (json!("gpt-4o"), "first"), (json!(null), "first")] {
+    for (model, agent) in [(json!("second"), "second"), (json!(""), "first"), (json!(null), "first")] {
         let completion = server.chat(json!({ "model": model, "messages": [user("hi")] })).await.json(200);
         assert_eq!(completion["model"], agent);
     }
-    let long = "x".repeat(5000);
-    assert_eq!(server.chat(json!({ "model": long, "messages": [user("hi")] })).await.json(200)["model"], "first");
+    for unknown in ["gpt-4o", &"x".repeat(5000)] {
+        let refused = server.chat(json!({ "model": unknown, "messages": [user("hi")] })).await;
+        assert_eq!(refused.refusal(404), ("model_not_found".into(), "model".into()));
+        assert!(refused.message().contains("first, second"), "{}", refused.message());
+    }
     let list = server.get("/v1/models").await.json(200);
     let ids: Vec<_> = list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
     assert_eq!((&list["object"], ids), (&json!("list"), vec!["first", "second"]));

@@ -192,7 +192,7 @@ impl Answer {
         let json = self.json(status);
         let error = json["error"].as_object().unwrap_or_else(|| panic!("not an error: {self:?}"));
         assert_eq!(json.as_object().unwrap().len(), 1, "{self:?}");
-        let keys: Vec<_> = error.keys().map(String::as_str).collect();
+        let keys: Vec<_> = error.keys().map(String::as_str).filter(|key| *key != "waiting").collect();
         assert_eq!(keys, ["code", "message", "param", "type"], "{self:?}");
         assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{self:?}");
         let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
@@ -210,14 +210,16 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The frames of a stream, without comments; and whether `[DONE]` came last.
+    /// The frames of a stream; and whether `[DONE]` came last.
     #[track_caller]
     pub(crate) fn chunks(&self) -> Vec<Value> {
         assert_eq!((self.status, self.header("content-type")), (StatusCode::OK, "text/event-stream"), "{self:?}");
         let text = std::str::from_utf8(&self.body).unwrap();
-        let mut frames: Vec<_> = text.split_terminator("\n\n").filter(|frame| !frame.starts_with(':')).collect();
+        let mut frames: Vec<_> = text.split_terminator("\n\n").collect();
         let data = |frame: &str| {
-            assert!(frame.lines().any(|line| line.starts_with("id: ")), "every frame has a cursor: {frame}");
+            // The pieces of a call belong together: the last one has a cursor.
+            let has_cursor = frame.lines().any(|line| line.starts_with("id: "));
+            assert!(has_cursor || frame.contains("\"tool_calls\":"), "no cursor: {frame}");
             frame.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned()
         };
         assert_eq!(frames.pop().map(data).as_deref(), Some("[DONE]"), "{text}");
@@ -297,7 +299,14 @@ impl Server {
         let limits = BodyLimits { bytes: 100_000, depth: 20 };
         let keys = Arc::new(keys);
         let streams = views(Views::new(engine.clone(), Arc::clone(&keys), PATIENCE, projections()));
-        let openai = OpenAi { engine: engine.clone(), keys, limits, silence: PATIENCE, patience: WAIT };
+        let openai = OpenAi {
+            engine: engine.clone(),
+            keys,
+            limits,
+            silence: PATIENCE,
+            patience: WAIT,
+            models: Default::default(),
+        };
         let app = routes(openai).merge(streams).into();
         Self { engine, script, slow, app, key: None }
     }

@@ -4,6 +4,7 @@ mod again;
 mod answers;
 mod failed_results;
 mod failures;
+mod formats;
 mod harness;
 mod refusals;
 mod sessions;

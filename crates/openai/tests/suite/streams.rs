@@ -87,11 +87,15 @@ async fn calls_usage_and_progress() {
         id: 7
         data: {"id":"chatcmpl-TURN",…,"choices":[],"tool_progress":{"tool_call_id":"…","tool":"calculator","status":"completed","duration_ms":0},"usage":null}
 
+        data: {"id":"chatcmpl-TURN",…,"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"CALL","type":"function","function":{"name":"a","arguments":""}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+
         id: 13.3
-        data: {"id":"chatcmpl-TURN",…,"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"CALL","type":"function","function":{"name":"a","arguments":"{\"x\":1}"}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+        data: {"id":"chatcmpl-TURN",…,"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"x\":1}"}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+
+        data: {"id":"chatcmpl-TURN",…,"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"CALL","type":"function","function":{"name":"b","arguments":""}}]},"logprobs":null,"finish_reason":null}],"usage":null}
 
         id: 13.4
-        data: {"id":"chatcmpl-TURN",…,"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"CALL","type":"function","function":{"name":"b","arguments":"{}"}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+        data: {"id":"chatcmpl-TURN",…,"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":"{}"}}]},"logprobs":null,"finish_reason":null}],"usage":null}
 
         event: tool.progress
         id: 14

@@ -20,24 +20,35 @@ async fn answer_form(server: &Server, session: &str, form: &str) {
     server.engine.submit(Submit::reply(TenantId::local(), Default::default(), session, reply, None)).await.unwrap();
 }
 
+/// What the error of a turn that waits says of it.
+fn waiting(answer: &Answer) -> Value {
+    assert_eq!(answer.header("x-should-retry"), "false");
+    assert_eq!(answer.refusal(409).0, "waiting_for_person");
+    answer.json(409)["error"]["waiting"].clone()
+}
+
+/// A half answer does not look whole.
 #[tokio::test]
 async fn an_answer_in_one_piece_does_not_wait_for_ever() {
     let server = Server::start([Reply::calls("One moment.", &[form()]), Reply::says(&["Oslo it is"])]).await;
-    let answer = server.chat(json!({ "messages": [user("hi")] })).await;
-    let completion = answer.json(200);
-    assert_eq!(answer.header("x-everturn-status"), "waiting");
-    assert_eq!(message(&completion)["content"], "One moment.");
-    assert_eq!(completion["choices"][0]["finish_reason"], "stop");
-    let waiting = &completion["waiting"];
-    assert_eq!(waiting["for"], "form");
-    assert_eq!(waiting["forms"][0]["title"], "Which city?");
+    let waiting = waiting(&server.chat(json!({ "messages": [user("hi")] })).await);
     let path = waiting["stream"].as_str().unwrap().to_owned();
     // The rest can be read there, once a person has answered.
-    let session = completion["session_id"].as_str().unwrap();
-    answer_form(&server, session, waiting["forms"][0]["form_id"].as_str().unwrap()).await;
+    answer_form(&server, waiting["session_id"].as_str().unwrap(), waiting["form_ids"][0].as_str().unwrap()).await;
     let rest: Answer = server.get(&path).await;
     let chunks = rest.chunks();
     assert_eq!((text(&chunks), finish(&chunks)), ("\n\nOslo it is".to_owned(), "stop".to_owned()));
+}
+
+#[tokio::test]
+async fn a_stream_does_not_wait_for_ever() {
+    let server = Server::start([Reply::calls("One moment.", &[form()])]).await;
+    let answer = server.chat(json!({ "messages": [user("hi")], "stream": true })).await;
+    let stream = String::from_utf8(answer.body.to_vec()).unwrap();
+    let last = stream.trim_end().rsplit("\n\n").next().unwrap();
+    let error: Value = serde_json::from_str(last.rsplit_once("data: ").unwrap().1).unwrap();
+    assert_eq!(error["error"]["code"], "waiting_for_person", "{stream}");
+    assert!(!stream.contains("[DONE]"), "{stream}");
 }
 
 #[tokio::test]
@@ -57,7 +68,7 @@ async fn a_stream_stays_open() {
     answer_form(&server, &session, form.as_str()).await;
     let bytes = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
     let stream = String::from_utf8(bytes.to_vec()).unwrap();
-    assert!(stream.contains("\n\n: the turn waits for a person\n\n"), "{stream}");
+    assert!(stream.contains("\n\n: the turn waits for a person\nid: "), "{stream}");
     assert!(stream.contains("\"content\":\"Oslo\"") && stream.ends_with("data: [DONE]\n\n"), "{stream}");
     assert_eq!(stream.matches("\"role\":\"assistant\"").count(), 1);
 }
@@ -71,19 +82,17 @@ async fn a_person_and_the_client_at_once() {
     assert_eq!(calls.len(), 1, "the client is shown its own calls only");
     let messages = json!([user("hi"), message(&completion), result(&calls[0], "ok")]);
     let answer = server.chat(json!({ "messages": messages, "tools": [tool("a")] })).await;
-    assert_eq!(answer.header("x-everturn-status"), "waiting");
     // The form was opened before this request.
-    let forms = answer.json(200)["waiting"]["forms"].clone();
-    assert_eq!((&forms[0]["title"], &forms[0]["kind"]), (&json!("Which city?"), &json!("clarify")));
+    let waiting = waiting(&answer);
     let session = completion["session_id"].as_str().unwrap();
     let id = session.parse().unwrap();
     let record = server.engine.session(&TenantId::local(), &id).await.unwrap().unwrap();
     let Some(everturn_store::TurnStatus::Waiting(wait)) = record.last_turn.map(|turn| turn.status) else {
         panic!("it waits")
     };
-    assert_eq!(forms[0]["form_id"], FormId::of_call(&wait.calls[0].id).as_str());
-    answer_form(&server, session, forms[0]["form_id"].as_str().unwrap()).await;
-    let path = answer.json(200)["waiting"]["stream"].as_str().unwrap().to_owned();
+    assert_eq!(waiting["form_ids"][0], FormId::of_call(&wait.calls[0].id).as_str());
+    answer_form(&server, session, waiting["form_ids"][0].as_str().unwrap()).await;
+    let path = waiting["stream"].as_str().unwrap().to_owned();
     assert_eq!(text(&server.get(&path).await.chunks()), "both");
 }
 

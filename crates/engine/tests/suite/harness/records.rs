@@ -61,7 +61,7 @@ async fn check_forms(store: &SimStore, tenant: &TenantId, session: &SessionId, l
 
 fn form_state(log: &[(u64, Event)], state: &TurnState, form: &FormOpened) -> Vec<&'static str> {
     let answers = log.iter().filter_map(|(_, event)| match event {
-        Event::Resumed { answers } => Some(answers),
+        Event::Resumed { answers, .. } => Some(answers),
         _ => None,
     });
     let answer = answers.flatten().find(|answer| *answer.call_id() == form.call_id);

@@ -113,8 +113,8 @@ impl Names {
                 format!("news{of}: {method} {}", params.as_str())
             }
             Event::Waiting(wait) => self.waiting(wait),
-            Event::Resumed { answers } if answers.is_empty() => "resumed".to_owned(),
-            Event::Resumed { answers } => {
+            Event::Resumed { answers, .. } if answers.is_empty() => "resumed".to_owned(),
+            Event::Resumed { answers, .. } => {
                 let answers: Vec<_> = answers.iter().map(|answer| self.answer(answer)).collect();
                 format!("resumed: {}", answers.join(", "))
             }

@@ -161,6 +161,7 @@ impl World {
             begins_history,
             request,
             options: everturn_core::ModelOptions::default(),
+            options_of_answers: false,
             key,
         }
     }

@@ -114,6 +114,7 @@ impl Client {
                 begins_history,
                 request,
                 options: everturn_core::ModelOptions::default(),
+                options_of_answers: false,
                 key,
             },
             text,

@@ -50,7 +50,7 @@ fn names(seq: u64, event: &Event) -> Vec<&'static str> {
         Event::ToolFinished { content, .. } if content.text().contains("is unknown") => vec!["outcome unknown"],
         Event::Waiting(wait) if wait.calls.is_empty() => vec!["paused for the provider"],
         Event::Waiting(_) => vec!["waiting"],
-        Event::Resumed { answers } => {
+        Event::Resumed { answers, .. } => {
             let named = answers.iter().filter_map(|answer| match answer {
                 Answer::Form { .. } => Some("form answered"),
                 Answer::Permission { .. } => Some("permission given"),

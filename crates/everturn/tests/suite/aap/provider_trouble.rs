@@ -110,7 +110,6 @@ fn a_rate_limit_is_waited_for() {
             data: {}
 
             : the model starts this step again; its text so far is void
-
             event: text_delta
             id: 4
             data: {"delta":"Here I am."}
@@ -156,7 +155,6 @@ fn a_cut_stream_is_begun_again() {
             data: {"delta":"It is 1"}
 
             : the model starts this step again; its text so far is void
-
             event: text_delta
             id: 5
             data: {"delta":"Wait."}
@@ -231,7 +229,6 @@ fn calls_of_a_cut_stream_are_never_shown() {
             data: {}
 
             : the model starts this step again; its text so far is void
-
             event: tool_call
             id: 7.1
             data: {"toolCallId":"call#1","name":"get_weather","input":{"location":"Oslo"}}

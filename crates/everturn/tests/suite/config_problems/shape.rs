@@ -58,7 +58,7 @@ fn unknown_keys() {
             error: unknown key `colour`
               --> everturn.toml:1:1
 
-            hint: the keys here are `listen`, `store`, `durability`, `keys`, `quotas`, `tenants`, `providers`, `prices`, `agents`, `mcp`, `limits`, `retention`, `recipes`, `goose`, `tls`, `proxy`, `webhooks`"#]],
+            hint: the keys here are `listen`, `store`, `durability`, `keys`, `quotas`, `tenants`, `providers`, `prices`, `agents`, `mcp`, `limits`, `retention`, `recipes`, `goose`, `openai`, `tls`, `proxy`, `webhooks`"#]],
     );
     check_agent(
         "tols = ['clock']",

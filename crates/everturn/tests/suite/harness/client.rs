@@ -207,18 +207,21 @@ impl Streaming {
         Answer { status: parts.status.as_u16(), headers: parts.headers, body, bytes }
     }
 
-    /// The next frame, without its blank line.
+    /// The next frame, without its blank line, or the next comment, which has none.
     #[track_caller]
     pub(crate) fn next(&mut self) -> Result<String, Ended> {
         block_on(async {
             loop {
-                if let Some((frame, rest)) = self.pending.split_once("\n\n") {
+                let end = if self.pending.starts_with(':') { "\n" } else { "\n\n" };
+                if let Some((frame, rest)) = self.pending.split_once(end) {
+                    assert!(!frame.is_empty() && !rest.starts_with('\n'), "a blank line that ends no frame: {frame:?}");
                     let (frame, rest) = (frame.to_owned(), rest.to_owned());
                     self.pending = rest;
                     return Ok(frame);
                 }
                 match self.response.body_mut().frame().await {
-                    None if self.pending.is_empty() => return Err(Ended::Cleanly),
+                    // How soon to come back is said before the first event, which may not come.
+                    None if ["", "retry: 1000\n"].contains(&&*self.pending) => return Err(Ended::Cleanly),
                     None => panic!("the stream ends within a frame: {:?}", self.pending),
                     Some(Err(_)) => return Err(Ended::Broken),
                     Some(Ok(frame)) => {

@@ -40,7 +40,6 @@ fn versions_are_kept() {
         x-message-id: turn#2
 
         retry: 1000
-
         id: 1
         data: {"type":"start","session_id":"sess#1","message_id":"turn#2","agent_id":"writer"}
 

@@ -74,7 +74,6 @@ fn its_content_streams_while_the_model_writes() {
         x-message-id: turn#1
 
         retry: 1000
-
         id: 1
         data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"writer"}
 

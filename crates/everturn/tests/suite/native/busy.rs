@@ -115,7 +115,6 @@ fn they_wait_their_turn_where_everybody_sees_them() {
         x-message-id: turn#2
 
         retry: 1000
-
         id: 1
         data: {"type":"cancelled","reason":"user_stop","total_input_tokens":0,"total_output_tokens":0}
 
@@ -143,7 +142,6 @@ fn they_wait_their_turn_where_everybody_sees_them() {
         x-message-id: turn#4
 
         retry: 1000
-
         id: 1
         data: {"type":"start","session_id":"sess#1","message_id":"turn#4","agent_id":"writer"}
 
@@ -160,7 +158,6 @@ fn they_wait_their_turn_where_everybody_sees_them() {
         x-message-id: turn#3
 
         retry: 1000
-
         id: 1
         data: {"type":"start","session_id":"sess#1","message_id":"turn#3","agent_id":"writer"}
 

@@ -37,7 +37,6 @@ fn thinking_text_and_tools() {
             x-message-id: turn#1
 
             retry: 1000
-
             id: 1
             data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"scripted"}
 
@@ -111,7 +110,6 @@ fn a_call_that_is_made_again() {
             x-message-id: turn#1
 
             retry: 1000
-
             id: 1
             data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"small"}
 
@@ -181,7 +179,6 @@ fn a_form() {
         x-message-id: turn#1
 
         retry: 1000
-
         id: 1
         data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"writer"}
 
@@ -208,7 +205,6 @@ fn a_form() {
         x-message-id: turn#1
 
         retry: 1000
-
         id: 10
         data: {"type":"delta","content":"It rains in Oslo."}
 
@@ -233,7 +229,6 @@ fn a_timer() {
         content-type: text/event-stream
 
         retry: 1000
-
         id: 1
         data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"writer"}
 
@@ -284,7 +279,6 @@ fn a_rate_limit() {
             x-message-id: turn#1
 
             retry: 1000
-
             id: 1
             data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"scripted"}
 
@@ -304,7 +298,6 @@ fn a_rate_limit() {
             x-message-id: turn#1
 
             retry: 1000
-
             id: 5
             data: {"type":"cancelled","reason":"user_stop","total_input_tokens":0,"total_output_tokens":0}
 
@@ -350,7 +343,6 @@ fn tools_of_the_application() {
             x-message-id: turn#1
 
             retry: 1000
-
             id: 1
             data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"scripted"}
 
@@ -371,7 +363,6 @@ fn tools_of_the_application() {
             x-message-id: turn#1
 
             retry: 1000
-
             id: 8
             data: {"type":"delta","content":"It rains."}
 

@@ -51,7 +51,6 @@ fn each_error_has_its_code() {
         x-message-id: turn#1
 
         retry: 1000
-
         id: 1
         data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"scripted"}
 
@@ -72,7 +71,6 @@ fn each_error_has_its_code() {
         x-message-id: turn#2
 
         retry: 1000
-
         id: 1
         data: {"type":"start","session_id":"sess#2","message_id":"turn#2","agent_id":"small"}
 
@@ -96,7 +94,6 @@ fn each_error_has_its_code() {
         x-message-id: turn#3
 
         retry: 1000
-
         id: 1
         data: {"type":"start","session_id":"sess#3","message_id":"turn#3","agent_id":"scripted"}
 
@@ -117,7 +114,6 @@ fn each_error_has_its_code() {
         x-message-id: turn#4
 
         retry: 1000
-
         id: 1
         data: {"type":"start","session_id":"sess#4","message_id":"turn#4","agent_id":"scripted"}
 
@@ -173,7 +169,6 @@ fn limits_and_refusals() {
             x-message-id: turn#1
 
             retry: 1000
-
             id: 1
             data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"scripted"}
 
@@ -200,7 +195,6 @@ fn limits_and_refusals() {
             x-message-id: turn#2
 
             retry: 1000
-
             id: 1
             data: {"type":"start","session_id":"sess#2","message_id":"turn#2","agent_id":"scripted"}
 
@@ -224,7 +218,6 @@ fn limits_and_refusals() {
             x-message-id: turn#3
 
             retry: 1000
-
             id: 1
             data: {"type":"start","session_id":"sess#3","message_id":"turn#3","agent_id":"short"}
 

@@ -148,7 +148,6 @@ fn an_answer_that_does_not_fit_leaves_it_open() {
         x-message-id: turn#1
 
         retry: 1000
-
         id: 1
         data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"writer"}
 
@@ -234,7 +233,6 @@ fn an_answer_that_does_not_fit_leaves_it_open() {
         x-message-id: turn#1
 
         retry: 1000
-
         id: 9
         data: {"type":"delta","content":"Booked."}
 

@@ -39,7 +39,6 @@ fn an_approval_that_was_asked_here_is_given_there() {
         x-message-id: turn#1
 
         retry: 1000
-
         id: 1
         data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"writer"}
 
@@ -103,7 +102,6 @@ fn an_approval_that_was_asked_here_is_given_there() {
         x-message-id: turn#1
 
         retry: 1000
-
         id: 8
         data: {"type":"tool_started","tool_call_id":"call#1","tool_name":"calculator","label":"Calculator","iteration":1}
 

@@ -32,7 +32,6 @@ fn a_turn_is_spawned_and_then_read() {
             x-message-id: turn#1
 
             retry: 1000
-
             id: 1
             data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"scripted"}
 
@@ -59,7 +58,6 @@ fn a_turn_is_spawned_and_then_read() {
             x-message-id: turn#2
 
             retry: 1000
-
             id: 1
             data: {"type":"start","session_id":"sess#1","message_id":"turn#2","agent_id":"scripted"}
 

@@ -79,10 +79,11 @@ impl fmt::Debug for Frame {
 }
 
 impl Frame {
-    /// A frame with an id and data; `None` for the one that only says how soon to come back.
+    /// A frame with an id and data, and the word how soon to come back before the first; `None` for that word alone.
     #[track_caller]
     pub(crate) fn read(text: &str) -> Option<Self> {
-        if text == "retry: 1000" {
+        let text = text.strip_prefix("retry: 1000").map_or(text, |rest| rest.trim_start());
+        if text.is_empty() {
             return None;
         }
         let (id, data) = text.split_once('\n').unwrap_or_else(|| panic!("not a frame: {text:?}"));

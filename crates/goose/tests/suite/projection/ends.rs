@@ -121,7 +121,7 @@ fn the_rest_is_not_shown() {
         Event::TimerSet { call_id: call_id.clone(), from: Timestamp(1), wake_at: Timestamp(2) },
         Event::FormClosed { form_id: FormId::of_call(&call_id), call_id, answer: None },
         Event::Waiting(Wait::of(Vec::new())),
-        Event::Resumed { answers: Vec::new() },
+        Event::Resumed { answers: Vec::new(), options: None },
         Event::ArtifactStarted(ArtifactStarted {
             id: id.clone(),
             version: 1,
