@@ -7,6 +7,7 @@ mod gemini;
 mod llama;
 mod ollama;
 mod peers;
+mod rates;
 mod raw_server;
 mod scripted;
 mod strict;
