@@ -47,6 +47,10 @@ pub(super) struct Learned {
     pub(super) wants_reasoning: bool,
     /// Images, documents and proofs of reasoning that it refuses.
     pub(super) media: HashSet<MediaDigest>,
+    /// The most images that it takes in one call.
+    pub(super) max_images: Option<usize>,
+    /// The most tools that it takes in one call.
+    pub(super) max_tools: Option<usize>,
     /// Whether it is to be called through OpenAI's Responses rather than chat completions.
     pub(super) wants_responses: bool,
     /// Whether its provider has described it, which holds longer than a refusal.
@@ -64,6 +68,9 @@ impl Learned {
     pub(super) fn merge(&mut self, other: Self) {
         let least = |a: Option<u64>, b: Option<u64>| [a, b].into_iter().flatten().min();
         self.window = least(self.window, other.window);
+        let fewest = |a: Option<usize>, b: Option<usize>| [a, b].into_iter().flatten().min();
+        self.max_images = fewest(self.max_images, other.max_images);
+        self.max_tools = fewest(self.max_tools, other.max_tools);
         self.rate = other.rate.or(self.rate);
         self.max_output = least(self.max_output, other.max_output);
         self.fields.extend(other.fields);

@@ -21,6 +21,7 @@ mod history;
 mod image;
 mod instructions;
 mod learned;
+mod left_out;
 mod media;
 mod ollama;
 mod openai;
@@ -28,6 +29,7 @@ mod patch;
 mod proof;
 mod responses;
 mod schema;
+mod tool_names;
 mod wire;
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 mod adapting;
 mod aimock;
 mod bodies;
+mod declarations;
 mod demo;
 mod demo_features;
 mod gemini;
+mod image_counts;
 mod llama;
 mod ollama;
 mod peers;
@@ -13,3 +15,4 @@ mod scripted;
 mod strict;
 mod transcript;
 mod transport;
+mod vendor_words;

@@ -89,11 +89,8 @@ impl Stream for Adapting {
                 }
                 Some(Err(error)) => {
                     let report = this.answer.take_report();
-                    let again = this.attempt.take().zip(report).and_then(|(mut attempt, report)| {
-                        attempt.adapt(&error, &report).then(|| attempt.begin(Waiting::Short).boxed())
-                    });
-                    match again {
-                        Some(again) => this.again = Some(again),
+                    match this.attempt.take().zip(report) {
+                        Some((attempt, report)) => this.again = Some(attempt.begin_again(error, report).boxed()),
                         None => return Poll::Ready(Some(Err(error))),
                     }
                 }
@@ -129,7 +126,7 @@ impl Adapting {
 }
 
 /// Whether an event is a part of the answer.
-fn shows(event: &ModelEvent) -> bool {
+pub(super) fn shows(event: &ModelEvent) -> bool {
     match event {
         ModelEvent::Alive | ModelEvent::Notice(_) | ModelEvent::Used(_) => false,
         ModelEvent::Text(_)

@@ -5,47 +5,29 @@
 
 mod adapting;
 mod room;
+mod tool_search;
+mod writing;
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use everturn_core::Thinking;
 use futures_util::StreamExt;
 
 use self::adapting::Adapting;
 use super::{
     adapt::{self, Change, Changes},
     call::{AnswerStream, Caller, Origin, Refused},
-    catalog, chat,
+    chat,
     failure::Report,
-    instructions,
     learned::{Learned, declaration},
     media::{self, Limits},
-    patch::patch,
-    responses,
-    wire::{Ask, Wire, Written},
+    responses, tool_names,
+    wire::{Wire, Written},
 };
 use crate::model::{EventStream, ModelError, ModelErrorKind, ModelRequest};
 
 /// How often one call is written anew.
 const MAX_CHANGES: usize = 40;
-
-/// Fields that nobody asked for, so that nobody misses them.
-const OURS: &[&str] = &[
-    "cache_control",
-    "include",
-    "options.num_ctx",
-    "prompt_cache_key",
-    "reasoning.summary",
-    "shift",
-    "store",
-    "stream",
-    "stream_options",
-    "stream_options.include_obfuscation",
-    "thinking.block_binding",
-    "thinking.display",
-    "truncate",
-];
 
 /// A call under way.
 pub(super) struct Attempt {
@@ -60,6 +42,8 @@ pub(super) struct Attempt {
     learned: Learned,
     /// The request as it was sent last.
     body: Bytes,
+    /// How often the tools were searched for those that are refused.
+    searches: usize,
 }
 
 /// How far a call has come.
@@ -88,13 +72,15 @@ impl Attempt {
         model: String,
         request: ModelRequest,
     ) -> Result<EventStream, ModelError> {
-        let request = media::readable(request, Limits::of(wire, caller.settings.is_official)).await;
+        let mut request = media::readable(request, Limits::of(wire, caller.settings.is_official)).await;
+        tool_names::correct(&mut request, wire.name());
         let (mut learned, changes) = (caller.memory.of(&model), Changes::default());
         if !learned.declarations.is_empty() {
             let refused = request.tools.iter().filter(|tool| learned.declarations.contains(&declaration(tool)));
             learned.tools = refused.map(|tool| tool.name.clone()).collect();
         }
-        let mut attempt = Self { caller, wire, from, model, request, changes, learned, body: Bytes::new() };
+        let mut attempt =
+            Self { caller, wire, from, model, request, changes, learned, body: Bytes::new(), searches: 0 };
         attempt.leave_room();
         let origin = (Arc::clone(&attempt.caller), attempt.model.clone());
         let answer = AnswerStream::empty(wire, attempt.caller.failures.clone());
@@ -118,19 +104,40 @@ impl Attempt {
                     let origin = Origin { wire: self.wire.name(), from: self.from.clone(), prefix };
                     let failures = self.caller.failures.clone();
                     let mut answer = AnswerStream::new(self.wire, response, failures, origin);
-                    let told = std::mem::take(&mut self.changes.notices);
-                    told.into_iter().chain(notices).for_each(|notice| answer.notice(notice));
+                    notices.into_iter().for_each(|notice| answer.notice(notice));
                     return Ok(Begun::Answer(answer, self));
                 }
-                Err(Refused { error, report }) if self.adapt(&error, &report) => {}
-                Err(Refused { report, .. }) if report.is_declined() => {
-                    let failures = self.caller.failures.clone();
-                    let declined = AnswerStream::declined(self.wire, failures, report.words());
-                    return Ok(Begun::Answer(declined, self));
+                Err(Refused { error, report }) => {
+                    if !self.mend(&error, &report).await {
+                        return self.give_up(error, &report);
+                    }
                 }
-                Err(Refused { error, .. }) => return Err(error),
             }
         }
+    }
+
+    /// Makes the call again after its answer was refused before anything of it was shown.
+    async fn begin_again(mut self: Box<Self>, error: ModelError, report: Report) -> Result<Begun, ModelError> {
+        if self.mend(&error, &report).await { self.begin(Waiting::Short).await } else { self.give_up(error, &report) }
+    }
+
+    /// Learns from a refusal. `true` if the call shall be made again, without what was refused.
+    async fn mend(&mut self, error: &ModelError, report: &Report) -> bool {
+        // Whatever is left out, what the vendor's filter declines stays.
+        if report.is_declined() {
+            return false;
+        }
+        let is_rejected = error.kind == ModelErrorKind::Rejected;
+        (is_rejected && self.leave_refused_tools_out(report).await) || self.adapt(error, report)
+    }
+
+    /// Ends a call that cannot be mended. What the vendor's filter declines is a refusal, not a failure.
+    fn give_up(self: Box<Self>, error: ModelError, report: &Report) -> Result<Begun, ModelError> {
+        if !report.is_declined() {
+            return Err(error);
+        }
+        let failures = self.caller.failures.clone();
+        Ok(Begun::Answer(AnswerStream::declined(self.wire, failures, report.words()), self))
     }
 
     /// The wire of the call: another one than usual where the provider has asked for it.
@@ -139,56 +146,7 @@ impl Attempt {
         if is_other { &responses::Responses } else { self.wire }
     }
 
-    fn write(&self) -> Result<Written, ModelError> {
-        let learned = &self.learned;
-        let asked = self.request.options.effort;
-        let nearest = asked.and_then(|asked| learned.efforts.get(&asked).copied());
-        let mut request = Cow::Borrowed(&self.request);
-        if nearest.is_some() {
-            request.to_mut().options.effort = nearest;
-        }
-        if learned.refuses_system {
-            instructions::from_user(request.to_mut());
-        }
-        let ask = Ask {
-            from: &self.from,
-            model: &self.model,
-            settings: &self.caller.settings,
-            known: catalog::known(&self.model),
-            learned,
-            request: &request,
-            without_proofs: self.changes.without_proofs,
-        };
-        let patches = [self.caller.settings.body.as_ref(), self.request.body.as_ref()];
-        let written = self.wire.write(&ask).and_then(|mut written| {
-            let (body, removed) = patch(written.body, &learned.fields, &patches)?;
-            let wants_summary = self.request.options.thinking == Some(Thinking::Summary);
-            let is_asked = |field: &&String| {
-                !OURS.contains(&field.as_str()) || (wants_summary && field.as_str() == "reasoning.summary")
-            };
-            let fields = removed.iter().filter(is_asked);
-            written.notices.extend(fields.map(|field| format!("{field} is not sent: {} does not take it", self.model)));
-            if let (Some(asked), Some(nearest)) = (asked, nearest) {
-                let (asked, nearest) = (asked.as_str(), nearest.as_str());
-                written.notices.push(format!("effort is {nearest}: {} does not know {asked}", self.model));
-            }
-            if removed.iter().any(|field| field == "stream") {
-                written.notices.push(format!("the answer comes in one piece: {} does not stream it", self.from));
-            }
-            let refused = self.request.tools.iter().filter(|tool| learned.tools.contains(&tool.name));
-            written.notices.extend(refused.map(|tool| {
-                let (tool, model) = (&tool.name, &self.model);
-                format!("the tool {tool} is left out: the provider of {model} refuses its declaration")
-            }));
-            Ok(Written { body, ..written })
-        });
-        written.map_err(|error| {
-            let message = format!("failed to write the request to {}: {error}", self.caller.failures.provider);
-            ModelError::new(ModelErrorKind::Rejected, message)
-        })
-    }
-
-    /// Learns from a refusal. `true` if the call shall be made again, without what was refused.
+    /// Finds out from a refusal's words what to leave out. `true` if that is new.
     fn adapt(&mut self, error: &ModelError, report: &Report) -> bool {
         match error.kind {
             ModelErrorKind::ContextOverflow => self.adapt_to_window(report) || self.leave_media_out(report),
@@ -200,7 +158,7 @@ impl Attempt {
                     }
                     change => change,
                 };
-                let is_new = change.is_some_and(|change| self.changes.apply(change, &self.model, &mut self.learned));
+                let is_new = change.is_some_and(|change| self.changes.apply(change, &mut self.learned));
                 if is_new {
                     tracing::debug!(model = self.from, %error, "asking again without what was refused");
                 }
@@ -226,7 +184,6 @@ impl Attempt {
     /// them smaller.
     fn leave_media_out(&mut self, report: &Report) -> bool {
         let change = report.is_about_bytes().then(|| adapt::all_media(&self.request, &self.learned)).flatten();
-        self.changes.count < MAX_CHANGES
-            && change.is_some_and(|change| self.changes.apply(change, &self.model, &mut self.learned))
+        self.changes.count < MAX_CHANGES && change.is_some_and(|change| self.changes.apply(change, &mut self.learned))
     }
 }

@@ -13,6 +13,9 @@ use crate::model::ModelErrorKind;
 /// Window sizes in tokens that can be true. Other numbers are something else.
 const PLAUSIBLE: std::ops::RangeInclusive<u64> = 1024..=50_000_000;
 
+/// What a server cannot do however often it is asked, though it says 500.
+const FOR_GOOD: &[&str] = &["is not supported", "failed to parse grammar", "Failed to parse grammar"];
+
 /// Stands for OpenRouter's `metadata.flagged_input` among the labels.
 const FLAGGED: &str = "flagged_input";
 
@@ -288,8 +291,8 @@ impl Report {
             Some(408 | 504) => return ModelErrorKind::Timeout,
             Some(413) if self.is_rate() => return ModelErrorKind::RateLimited,
             Some(413) => return ModelErrorKind::ContextOverflow,
-            // llama.cpp calls it a fault of its own.
-            Some(500) if self.words.contains("is not supported") => return ModelErrorKind::Rejected,
+            // llama.cpp calls these faults of its own.
+            Some(500) if FOR_GOOD.iter().any(|phrase| self.words.contains(phrase)) => return ModelErrorKind::Rejected,
             Some(_) | None if self.is_overflow() => return ModelErrorKind::ContextOverflow,
             Some(409 | 425 | 500..) => return ModelErrorKind::Unavailable,
             Some(400..) => return ModelErrorKind::Rejected,
