@@ -108,7 +108,7 @@ impl Adapting {
 
     pub(super) fn go_on(&mut self, begun: Begun) {
         match begun {
-            Begun::Answer(answer, attempt) => (self.answer, self.attempt) = (answer, Some(attempt)),
+            Begun::Answer(answer, attempt) => (self.answer, self.attempt) = (*answer, Some(attempt)),
             Begun::Whole(attempt) => {
                 self.again = Some(attempt.begin(Waiting::Long).boxed());
                 self.alive = Some(Alive::new());

@@ -49,7 +49,7 @@ pub(super) struct Attempt {
 /// How far a call has come.
 enum Begun {
     /// The answer has begun.
-    Answer(AnswerStream, Box<Attempt>),
+    Answer(Box<AnswerStream>, Box<Attempt>),
     /// The provider does not stream, and is not asked yet: its answer takes as long to begin as to end.
     Whole(Box<Attempt>),
 }
@@ -105,7 +105,7 @@ impl Attempt {
                     let failures = self.caller.failures.clone();
                     let mut answer = AnswerStream::new(self.wire, response, failures, origin);
                     notices.into_iter().for_each(|notice| answer.notice(notice));
-                    return Ok(Begun::Answer(answer, self));
+                    return Ok(Begun::Answer(Box::new(answer), self));
                 }
                 Err(Refused { error, report }) => {
                     if !self.mend(&error, &report).await {
@@ -137,7 +137,7 @@ impl Attempt {
             return Err(error);
         }
         let failures = self.caller.failures.clone();
-        Ok(Begun::Answer(AnswerStream::declined(self.wire, failures, report.words()), self))
+        Ok(Begun::Answer(Box::new(AnswerStream::declined(self.wire, failures, report.words())), self))
     }
 
     /// The wire of the call: another one than usual where the provider has asked for it.
