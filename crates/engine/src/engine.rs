@@ -194,7 +194,7 @@ impl Engine {
         }
         let is_open = |turn: &TurnRecord| matches!(turn.status, TurnStatus::Running | TurnStatus::Waiting(_));
         let open = turns.iter().any(is_open);
-        let Prior { messages: full, compaction } = Prior::of(turns);
+        let Prior { messages: full, compaction, .. } = Prior::of(turns);
         let compacted = context::compact(&full, compaction.as_ref());
         let given = if open { context::normalise_waiting(&compacted) } else { context::normalise(&compacted) };
         let mut compacted: Vec<_> = given.system.into_iter().map(|content| Message::System { content }).collect();

@@ -10,6 +10,8 @@ pub(crate) struct Prior {
     pub(crate) messages: Vec<Message>,
     /// The last compaction that was made of it.
     pub(crate) compaction: Option<Compaction>,
+    /// How many of the messages, from the first one, reach to the last one that a note stands for because it was declined.
+    pub(crate) declined: usize,
 }
 
 /// Whether a turn has said anything. One that is queued has not, nor one that was ended while it was: all there is of it
@@ -39,12 +41,15 @@ impl Prior {
     pub(crate) fn for_model(turns: Vec<TurnRecord>) -> Self {
         let mut turns = in_history(turns);
         let is_declined = |turn: &TurnRecord| turn.status == TurnStatus::Ended(Outcome::Refused);
+        let (mut count, mut declined) = (0, 0);
         for run in turns.chunk_by_mut(|one, next| is_declined(one) && is_declined(next)) {
+            count += run.iter().map(|turn| turn.messages.len()).sum::<usize>();
             if run.len() > 1 {
                 run.iter_mut().flat_map(|turn| &mut turn.messages).for_each(leave_out);
+                declined = count;
             }
         }
-        Self::from_history(turns)
+        Self { declined, ..Self::from_history(turns) }
     }
 
     fn from_history(turns: Vec<TurnRecord>) -> Self {

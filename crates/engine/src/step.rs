@@ -29,6 +29,9 @@ const MAX_NOTICES: usize = 32;
 /// The logger of these notices, by which views know them.
 const MODEL_LOGGER: &str = "model";
 
+/// The notice of messages that the model is not given.
+const DECLINED_BEFORE: &str = "earlier messages are left out: the model or its provider declined them";
+
 /// How long model calls wait for tool servers, counted from the start of the server.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The same for those whose tools the model has had.
@@ -55,7 +58,14 @@ impl Turn {
         let model = self.current_model().name().to_owned();
         self.record(Event::StepStarted { step: self.state.steps + 1, model })?;
         self.shared.metrics.steps.inc();
+        self.tell_what_was_declined()?;
         self.attempts().await
+    }
+
+    /// Tells readers that a note stands for earlier messages, for as long as no summary stands for them.
+    fn tell_what_was_declined(&mut self) -> Result<(), Stopped> {
+        let covered = self.compaction().map_or(0, |compaction| compaction.covers);
+        if self.prior.declined > covered { self.notice(DECLINED_BEFORE.to_owned()) } else { Ok(()) }
     }
 
     /// Makes a model call again that was interrupted by the end of the process.

@@ -210,18 +210,26 @@ pub(crate) fn failure(outcome: &Outcome) -> Option<(&'static str, &str, bool)> {
 }
 
 /// What a person who knows nothing of the server may be told.
-fn user_message(outcome: &Outcome) -> &'static str {
+fn user_message(outcome: &Outcome, response: &str) -> &'static str {
     match outcome {
         Outcome::Completed | Outcome::Cancelled { .. } => "",
+        Outcome::MaxTokens if response.is_empty() => {
+            "The conversation is too long for the assistant. Please shorten it."
+        }
         Outcome::MaxTokens => "The answer became too long and was cut off.",
         Outcome::Refused => "The assistant declined to answer this.",
-        Outcome::Failed { code, .. } => match code {
+        Outcome::Failed { code, retryable, .. } => match code {
             FailureCode::LlmProviderUnavailable | FailureCode::LlmRequestTimeout => {
                 "The assistant cannot be reached at the moment. Please try again later."
             }
             FailureCode::LlmRateLimited => "The assistant is very busy at the moment. Please try again later.",
             FailureCode::StepLimit => "The assistant stopped after many steps. Send a message to let it go on.",
-            FailureCode::LlmProviderError | FailureCode::Internal => "Something went wrong. Please try again.",
+            FailureCode::LlmProviderError | FailureCode::Internal if *retryable => {
+                "Something went wrong. Please try again."
+            }
+            FailureCode::LlmProviderError | FailureCode::Internal => {
+                "The assistant cannot answer, and trying again will not help. Please tell the people who run it."
+            }
         },
     }
 }
@@ -238,7 +246,7 @@ fn turn_ended(view: &TurnView, frames: &mut Frames<'_>, ended: &TurnEnded) {
                 code,
                 message,
                 retryable,
-                user_message: user_message(outcome),
+                user_message: user_message(outcome, response),
                 partial_response: response,
                 total_input_tokens,
                 total_output_tokens,

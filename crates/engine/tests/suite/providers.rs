@@ -297,13 +297,15 @@ async fn a_declined_message_does_not_block_its_session_for_good() {
         vec![say("Well."), finish(finished, None)]
     });
     let world = World::start(Setup::with_models([model.clone()])).await;
-    let mut ends = Vec::new();
+    let (mut ends, mut told) = (Vec::new(), Vec::new());
     for message in ["good", "evil", "good", "good", "good"] {
         let started = world.begin(message).await;
         let transcript = world.transcript(&started).await;
+        told.push(transcript.matches("earlier messages are left out").count());
         ends.push(transcript.trim_end().rsplit(' ').next().unwrap_or_default().to_owned());
     }
     assert_eq!(ends, ["completed", "refused", "refused", "completed", "completed"]);
+    assert_eq!(told, [0, 0, 0, 1, 1], "readers know what the model is not given");
     let given = format!("{:?}", model.requests().last().unwrap().messages);
     assert_eq!(given.matches("What was said here was declined").count(), 4, "{given}");
     let shown = world.act(Act::History).await;

@@ -4,11 +4,11 @@
 //! texts, answers with neither text nor calls) is gone. Images and documents that the provider has refused are replaced by
 //! a line of text.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, cell::Cell, collections::HashMap};
 
 use everturn_core::{Block, Content, Message, ToolUse};
 
-use super::{learned::MediaDigest, wire::Ask};
+use super::{learned::MediaDigest, left_out, wire::Ask};
 use crate::model::DocumentContent;
 
 /// One entry of a conversation.
@@ -74,6 +74,9 @@ const RESULT_IS_IMAGE: &str = "(The result is an image, which follows.)";
 /// Stands for an image that the provider refused or the model cannot read.
 const IMAGE_REFUSED: &str = "[An image was left out here: the model cannot read it.]";
 
+/// Stands for an older image where there are more than the model takes.
+const IMAGE_BEYOND: &str = "[An older image was left out here: the model takes no more of them.]";
+
 /// Instructions within the conversation, for wires that take them only from the user.
 pub(super) fn system_as_text(text: &str) -> String {
     format!("<system>\n{text}\n</system>")
@@ -81,7 +84,7 @@ pub(super) fn system_as_text(text: &str) -> String {
 
 /// The conversation, without its standing instructions.
 pub(super) fn entries<'a>(ask: &Ask<'a>, result_images: ResultImages) -> Vec<Entry<'a>> {
-    let reader = Reader(*ask);
+    let reader = Reader { ask: *ask, oldest: Cell::new(left_out::oldest(ask.request, ask.learned)) };
     let mut entries: Vec<Entry<'a>> = Vec::new();
     let mut names: HashMap<&str, &str> = HashMap::new();
     let mut loose_images: Vec<&str> = Vec::new();
@@ -139,22 +142,24 @@ fn push_user<'a>(entries: &mut Vec<Entry<'a>>, mut parts: Vec<Part<'a>>) {
     }
 }
 
-/// Looks up what messages refer to.
-#[derive(Clone, Copy)]
-struct Reader<'r>(Ask<'r>);
+/// Looks up what messages refer to, oldest first.
+struct Reader<'r> {
+    ask: Ask<'r>,
+    /// How many more images are left out because there are too many.
+    oldest: Cell<usize>,
+}
 
 impl<'r> Reader<'r> {
-    fn user_parts(self, content: &'r Content) -> Vec<Part<'r>> {
+    fn user_parts(&self, content: &'r Content) -> Vec<Part<'r>> {
         let mut parts: Vec<Part<'r>> = match content {
             Content::Text(text) => vec![Part::text(text)],
             Content::Blocks(blocks) => blocks
                 .iter()
                 .filter_map(|block| match block {
                     Block::Text(text) => Some(Part::text(text)),
-                    Block::Image { url } if self.is_refused(url) => Some(Part::text(IMAGE_REFUSED)),
-                    Block::Image { url } => Some(Part::Image(url)),
+                    Block::Image { url } => Some(self.stand_in(url).map_or(Part::Image(url), Part::text)),
                     Block::Document { id, .. } => {
-                        self.0.request.documents.get(id).map(|document| self.document(document))
+                        self.ask.request.documents.get(id).map(|document| self.document(document))
                     }
                     Block::Thinking { .. } | Block::ToolUse(_) => None,
                 })
@@ -168,38 +173,45 @@ impl<'r> Reader<'r> {
     }
 
     /// A document that the provider may take as it is; its text where there is nothing else or that was refused.
-    fn document(self, document: &'r DocumentContent) -> Part<'r> {
+    fn document(&self, document: &'r DocumentContent) -> Part<'r> {
         match &document.base64 {
-            Some(base64) if !self.0.learned.media.contains(&MediaDigest::of(base64)) => Part::Document(document),
+            Some(base64) if !self.ask.learned.media.contains(&MediaDigest::of(base64)) => Part::Document(document),
             Some(_) | None => Part::text(&document.text),
         }
     }
 
     /// The images of a result. A refused image leaves a line in the result's text.
-    fn result_images(self, content: &'r Content, text: &mut String) -> Vec<&'r str> {
+    fn result_images(&self, content: &'r Content, text: &mut String) -> Vec<&'r str> {
         let mut images = Vec::new();
         for block in content.blocks() {
             let Block::Image { url } = block else { continue };
-            if self.is_refused(url) {
-                if !text.is_empty() {
-                    text.push('\n');
-                }
-                text.push_str(IMAGE_REFUSED);
-            } else {
+            let Some(stand_in) = self.stand_in(url) else {
                 images.push(url.as_str());
+                continue;
+            };
+            if !text.is_empty() {
+                text.push('\n');
             }
+            text.push_str(stand_in);
         }
         images
     }
 
-    fn is_refused_proof(self, proof: &str) -> bool {
-        let refused = &self.0.learned.media;
+    fn is_refused_proof(&self, proof: &str) -> bool {
+        let refused = &self.ask.learned.media;
         !refused.is_empty() && refused.contains(&MediaDigest::of(proof))
     }
 
-    fn is_refused(self, url: &str) -> bool {
-        let learned = self.0.learned;
-        learned.is_blind || (!learned.media.is_empty() && learned.media.contains(&MediaDigest::of(url)))
+    /// What is said instead of an image that is left out.
+    fn stand_in(&self, url: &str) -> Option<&'static str> {
+        let learned = self.ask.learned;
+        let is_refused = || !learned.media.is_empty() && learned.media.contains(&MediaDigest::of(url));
+        if learned.is_blind || is_refused() {
+            return Some(IMAGE_REFUSED);
+        }
+        let oldest = self.oldest.get();
+        self.oldest.set(oldest.saturating_sub(1));
+        (oldest > 0).then_some(IMAGE_BEYOND)
     }
 }
 

@@ -25,6 +25,8 @@ const LIFETIME: Duration = Duration::from_secs(15 * 60);
 pub(super) struct Learned {
     /// Tokens of its context.
     pub(super) window: Option<u64>,
+    /// Tokens that one request may have because of a rate. Forgotten with the refusals: rates are raised, windows are not.
+    pub(super) rate: Option<u64>,
     /// Tokens of its longest answer.
     pub(super) max_output: Option<u64>,
     /// Fields of the request's body that it refuses; a dot leads into an object.
@@ -45,6 +47,10 @@ pub(super) struct Learned {
     pub(super) wants_reasoning: bool,
     /// Images, documents and proofs of reasoning that it refuses.
     pub(super) media: HashSet<MediaDigest>,
+    /// The most images that it takes in one call.
+    pub(super) max_images: Option<usize>,
+    /// The most tools that it takes in one call.
+    pub(super) max_tools: Option<usize>,
     /// Whether it is to be called through OpenAI's Responses rather than chat completions.
     pub(super) wants_responses: bool,
     /// Whether its provider has described it, which holds longer than a refusal.
@@ -62,6 +68,10 @@ impl Learned {
     pub(super) fn merge(&mut self, other: Self) {
         let least = |a: Option<u64>, b: Option<u64>| [a, b].into_iter().flatten().min();
         self.window = least(self.window, other.window);
+        let fewest = |a: Option<usize>, b: Option<usize>| [a, b].into_iter().flatten().min();
+        self.max_images = fewest(self.max_images, other.max_images);
+        self.max_tools = fewest(self.max_tools, other.max_tools);
+        self.rate = other.rate.or(self.rate);
         self.max_output = least(self.max_output, other.max_output);
         self.fields.extend(other.fields);
         self.declarations.extend(other.declarations);
@@ -161,5 +171,23 @@ impl Memory {
         while learned.declarations.len() > MAX_REFUSED {
             learned.declarations.pop_first();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A window that the provider has described holds for good; a rate may be raised at any time.
+    #[test]
+    fn a_rate_is_forgotten_with_the_refusals() {
+        let memory = Memory::default();
+        memory.learn("m", |learned| {
+            *learned = Learned { window: Some(9000), rate: Some(8000), is_described: true, ..Learned::default() };
+        });
+        assert_eq!(memory.of("m").rate, Some(8000));
+        let Some(long_ago) = Instant::now().checked_sub(LIFETIME) else { return };
+        memory.lock().get_mut("m").unwrap().since = long_ago;
+        assert_eq!((memory.of("m").window, memory.of("m").rate), (Some(9000), None));
     }
 }

@@ -21,6 +21,7 @@ mod history;
 mod image;
 mod instructions;
 mod learned;
+mod left_out;
 mod media;
 mod ollama;
 mod openai;
@@ -28,6 +29,7 @@ mod patch;
 mod proof;
 mod responses;
 mod schema;
+mod tool_names;
 mod wire;
 
 #[cfg(test)]
@@ -377,11 +379,14 @@ impl Model for RemoteModel {
     }
 
     fn context_window(&self) -> Option<u64> {
-        let learned = self.caller.memory.look(&self.model, |learned| learned.window).flatten();
+        let facts = self.caller.memory.look(&self.model, |learned| (learned.window, learned.rate));
+        let (learned, rate) = facts.unwrap_or_default();
         // The windows of Ollama's models are what its operator lets them be.
         let known = || self.known.window.filter(|_| self.kind != ProviderKind::Ollama);
         let fallback = || self.wire.default_window();
-        self.caller.settings.context_window.or(learned).or_else(known).or_else(fallback)
+        let window = self.caller.settings.context_window.or(learned).or_else(known).or_else(fallback);
+        // A rate may allow less in a minute than the window holds.
+        [window, rate].into_iter().flatten().min()
     }
 
     fn max_output(&self) -> Option<u64> {

@@ -223,7 +223,8 @@ fn read_list(body: &[u8]) -> Vec<ListedModel> {
         completion: Option<String>,
     }
     let Ok(List { data }) = serde_json::from_slice::<List<'_>>(body) else { return Vec::new() };
-    let price = |text: Option<&String>| Some(text?.parse::<f64>().ok()? * 1e6);
+    // OpenRouter says -1 of models that stand for others.
+    let price = |text: Option<&String>| Some(text?.parse::<f64>().ok().filter(|price| *price >= 0.0)? * 1e6);
     let listed = data.into_iter().map(|model| ListedModel {
         id: model.id.into_owned(),
         context_window: [
@@ -254,4 +255,20 @@ fn read_list(body: &[u8]) -> Vec<ListedModel> {
 /// The temperature as wires write it.
 pub(super) fn temperature(options: &ModelOptions) -> Option<f64> {
     options.temperature.map(|thousandths| f64::from(thousandths) / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OpenRouter's `openrouter/auto` costs what the model behind it costs.
+    #[test]
+    fn a_negative_price_is_none() {
+        let list = br#"{"data":[
+            {"id":"openrouter/auto","pricing":{"prompt":"-1","completion":"-1"}},
+            {"id":"free","pricing":{"prompt":"0","completion":"0.000002"}}
+        ]}"#;
+        let prices: Vec<_> = read_list(list).iter().map(|model| (model.input_price, model.output_price)).collect();
+        assert_eq!(prices, [(None, None), (Some(0.0), Some(2.0))]);
+    }
 }

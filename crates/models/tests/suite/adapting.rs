@@ -130,6 +130,7 @@ async fn images() {
         text: ok
         finished: Stop ?
         (2 requests)
+        notice: an image or document is left out: the provider of m refuses it
         text: ok
         finished: Stop ?
         (1 requests)"#]],
@@ -150,11 +151,11 @@ async fn everything_and_nothing() {
         body.get("tools").map(|_| "m does not support tools".to_owned())
     };
     check(judge, expect![[r#"
-        notice: an image or document is left out: the provider of m refuses it|temperature is not sent: m does not take it|tools is not sent: m does not take it
+        notice: temperature is not sent: m does not take it|tools is not sent: m does not take it|an image or document is left out: the provider of m refuses it
         text: ok
         finished: Stop ?
         (4 requests)
-        notice: temperature is not sent: m does not take it|tools is not sent: m does not take it
+        notice: temperature is not sent: m does not take it|tools is not sent: m does not take it|an image or document is left out: the provider of m refuses it
         text: ok
         finished: Stop ?
         (1 requests)"#]])

@@ -316,7 +316,8 @@ async fn images_go_to_models_that_see() {
         request(messages()),
         expect![[r#"
             messages: [{"role":"user","content":"Look.\n\n[An image was left out here: the model cannot read it.]"}]
-            options: {"num_ctx":8000}"#]],
+            options: {"num_ctx":8000}
+            - images are left out: gemma reads none"#]],
     )
     .await;
 }

@@ -115,7 +115,10 @@ pub(super) fn refused(report: &Report, words: &str, body: &[u8]) -> Option<Strin
     if let Some(param) = report.param() {
         let param = param.replace('[', ".");
         let named = present.iter().find(|path| param == **path || param.starts_with(&format!("{path}.")));
-        if let Some(path) = named.or_else(|| present.iter().find(|path| path.ends_with(&format!(".{param}")))) {
+        let is_last = |path: &&&str| path.ends_with(&format!(".{param}"));
+        let is_same = |path: &&&str| squeezed(path) == squeezed(&param);
+        let named = named.or_else(|| present.iter().find(is_last)).or_else(|| present.iter().find(is_same));
+        if let Some(path) = named {
             return Some((*path).to_owned());
         }
     }
@@ -144,7 +147,10 @@ fn names(words: &str, path: &str) -> bool {
     };
     // A name with an underscore is no word of a sentence.
     let is_plain = |name: &str| name.contains(['_', '.']) && contains_word(words, name);
+    // xAI writes `reasoningEffort` for `reasoning_effort` and `reasoning.effort`.
+    let is_camel_case = path.contains(['_', '.']) && contains_word(words, &squeezed(path));
     contains_word(words, path) && path.contains('.')
+        || is_camel_case
         || is_marked(last)
         || is_marked(&snake)
         || is_plain(last)
@@ -157,6 +163,11 @@ fn contains_word(text: &str, word: &str) -> bool {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part)
     })
+}
+
+/// A name as its camel case is in lower case.
+fn squeezed(name: &str) -> String {
+    name.replace(['_', '.'], "").to_lowercase()
 }
 
 /// `thinkingconfig` stays; `topP` in lower case is `topp`, which errors call `top_p`.

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     model::ModelRequest,
     provider::{
-        failure::Report,
+        failure::{Report, number_after},
         learned::{Learned, MediaDigest},
     },
 };
@@ -74,6 +74,10 @@ pub(super) fn refused(
     if media.iter().any(|medium| !medium.is_document) && BLIND.iter().any(|phrase| is_blind(&phrase)) {
         return Some(Change::AllImages);
     }
+    let count = media.iter().filter(|medium| !medium.is_document).count();
+    if let Some(most) = most(words, body).filter(|most| *most < count) {
+        return Some(if most == 0 { Change::AllImages } else { Change::MaxImages(most) });
+    }
     if let Some(medium) = at_place(report, body, &media) {
         return Some(Change::Media(vec![MediaDigest::of(medium.content)]));
     }
@@ -83,6 +87,19 @@ pub(super) fn refused(
     let newest = media.iter().filter(is_meant).map(|medium| medium.message).max()?;
     let meant = media.iter().filter(is_meant).filter(|medium| medium.message == newest);
     Some(Change::Media(meant.map(|medium| MediaDigest::of(medium.content)).collect()))
+}
+
+/// The most images that a model takes in one request, where a refusal names that number: "At most 1 image(s) may be
+/// provided", "Too many images in request. Expected at most 8, got 9."
+fn most(words: &str, body: &[u8]) -> Option<usize> {
+    ["at most ", "up to ", "maximum of ", "limit of "].iter().find_map(|marker| {
+        let most = number_after(words, marker)?;
+        let (_, rest) = words.split_once(&format!("{marker}{most}"))?;
+        let is_of_images = rest.trim_start().starts_with("image") || words.contains("too many images");
+        // A few letters may stand in any picture.
+        let phrase = format!("{marker}{most}{}", rest.chars().take(12).collect::<String>());
+        (is_of_images && !is_quoted(body, &phrase)).then_some(usize::try_from(most).ok()?)
+    })
 }
 
 /// All images and documents that were sent.

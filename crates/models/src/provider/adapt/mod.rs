@@ -47,6 +47,10 @@ pub(super) enum Change {
     Media(Vec<MediaDigest>),
     /// All images, for good: the model reads none.
     AllImages,
+    /// The oldest images beyond so many.
+    MaxImages(usize),
+    /// The last tools beyond so many.
+    MaxTools(usize),
     /// These proofs of reasoning.
     Proofs(Vec<MediaDigest>),
     /// Reasoning in every answer that made calls.
@@ -68,8 +72,6 @@ pub(super) struct Changes {
     pub(super) values: BTreeSet<String>,
     /// How many images and documents were left out one after the other.
     media: usize,
-    /// What to tell of it. Fields and tools are told of by each call that lacks them.
-    pub(super) notices: Vec<String>,
 }
 
 impl Changes {
@@ -79,10 +81,9 @@ impl Changes {
     }
 
     /// Makes a change. `false` if it is in force already, so that the same request would be sent again.
-    pub(super) fn apply(&mut self, change: Change, model: &str, learned: &mut Learned) -> bool {
+    pub(super) fn apply(&mut self, change: Change, learned: &mut Learned) -> bool {
         self.count += 1;
-        let mut notice = None;
-        let is_new = match change {
+        match change {
             Change::Proofs(proofs) => {
                 learned.media.extend(proofs);
                 !std::mem::replace(&mut self.without_proofs, true)
@@ -104,20 +105,12 @@ impl Changes {
             Change::Tool { name, declaration } => learned.declarations.insert(declaration) | learned.tools.insert(name),
             Change::Media(media) => {
                 self.media += 1;
-                let count = media.into_iter().filter(|one| learned.media.insert(*one)).count();
-                notice = Some(match count {
-                    1 => format!("an image or document is left out: the provider of {model} refuses it"),
-                    _ => format!("{count} images and documents are left out: the provider of {model} refuses them"),
-                });
-                count > 0
+                media.into_iter().filter(|one| learned.media.insert(*one)).count() > 0
             }
-            Change::AllImages => {
-                notice = Some(format!("images are left out: {model} reads none"));
-                !std::mem::replace(&mut learned.is_blind, true)
-            }
-        };
-        self.notices.extend(notice.filter(|_| is_new));
-        is_new
+            Change::AllImages => !std::mem::replace(&mut learned.is_blind, true),
+            Change::MaxImages(most) => learned.max_images.replace(most).is_none_or(|before| before > most),
+            Change::MaxTools(most) => learned.max_tools.replace(most).is_none_or(|before| before > most),
+        }
     }
 }
 
@@ -150,6 +143,9 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
     if let Some(most) = fields::max_output(&words) {
         return Some(Change::MaxOutput(most));
     }
+    if let Some(most) = tools::most(report, &words, body) {
+        return Some(Change::MaxTools(most));
+    }
     // Whatever names a tool or a message by its place is about that one, not about a field of the same name.
     if let Some(change) = tools::refused(report, body).and_then(|name| tool(request, &name)) {
         return Some(change);
@@ -165,6 +161,14 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
     }
     // Nobody knows what is wrong. What vendors differ most about goes first; it is missed only if that helps.
     all_media(request, learned).or_else(|| (!proofs.is_empty()).then_some(Change::Proofs(proofs)))
+}
+
+/// Whether a refusal is about the declaration of some tool, and does not say of which.
+pub(super) fn is_about_some_tool(report: &Report, body: &[u8]) -> bool {
+    let words = report.words().to_lowercase();
+    tools::is_about_declarations(&words)
+        && tools::most(report, &words, body).is_none()
+        && tools::refused(report, body).is_none()
 }
 
 /// All images and documents of a request, to be left out of it.

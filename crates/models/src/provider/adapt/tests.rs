@@ -103,6 +103,8 @@ fn fields_are_found_by_name() {
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
             "max_tokens",
         ),
+        ("Model m does not support parameter reasoningEffort.", "reasoning.effort"),
+        ("Unsupported argument: streamOptions", "stream_options"),
         ("Encrypted content is not supported with this model: 'include'", "include"),
     ] {
         // The last one sounds like a refusal of proofs, which are left out first.
@@ -112,6 +114,7 @@ fn fields_are_found_by_name() {
     let by_param =
         r#"{"error":{"message":"Unsupported value.","param":"reasoning.summary","code":"unsupported_value"}}"#;
     check(by_param, field("reasoning.summary"));
+    check(r#"{"error":{"message":"Bad.","param":"reasoningEffort"}}"#, field("reasoning.effort"));
     // Neither a word of a sentence nor a field that was not sent.
     check(&said("Please include a valid think piece"), None);
     check(&said("Unsupported parameter: 'top_p'"), field("generationConfig.topP"));
@@ -171,6 +174,32 @@ fn proofs_are_left_out_when_they_are_refused() {
     let report = Report::from_body(said("Invalid `signature` in `thinking` block").as_bytes());
     let plain = ModelRequest { messages: [Message::user("hi")].into(), ..ModelRequest::default() };
     assert_eq!(change(&report, &plain, b"{}", &Learned::default()), None);
+}
+
+/// A number of images says nothing about one of them.
+#[test]
+fn counts_of_images_are_read() {
+    check(&said("At most 1 image(s) may be provided in one prompt."), Some(Change::MaxImages(1)));
+    check(&said("Too many images in request. Expected at most 1, got 2."), Some(Change::MaxImages(1)));
+    check(&said("At most 0 image(s) may be provided in one prompt."), Some(Change::AllImages));
+    // There are but two.
+    check(
+        &said("At most 2 image(s) may be provided in one prompt."),
+        Some(Change::Media(vec![MediaDigest::of(SECOND)])),
+    );
+    let report = Report::from_body(said("At most 1 image(s) may be provided in one prompt.").as_bytes());
+    let quoted = BODY.replace("look", "at most 1 image(s) may be");
+    let change = change(&report, &request(), quoted.as_bytes(), &Learned::default());
+    assert_eq!(change, Some(Change::Media(vec![MediaDigest::of(SECOND)])));
+}
+
+#[test]
+fn counts_of_tools_are_read() {
+    let words = "Invalid 'tools': array too long. Expected an array with maximum length 1, but got an array with length 2 instead.";
+    check(&said(words), Some(Change::MaxTools(1)));
+    check(&said("'tools' : maximum number of items is 1"), Some(Change::MaxTools(1)));
+    check(&said("'tools' : maximum number of items is 2"), None);
+    check(&said("'metadata' : maximum number of items is 1"), None);
 }
 
 #[test]
@@ -253,11 +282,15 @@ fn the_same_change_is_made_once() {
         (Change::Media(vec![MediaDigest::of("a")]), false),
         (Change::Tool { name: "t".into(), declaration: "t#1".into() }, true),
         (Change::Tool { name: "t".into(), declaration: "t#1".into() }, false),
+        (Change::MaxImages(8), true),
+        (Change::MaxImages(8), false),
+        (Change::MaxTools(128), true),
+        (Change::MaxTools(128), false),
+        (Change::MaxTools(64), true),
         (Change::Responses, true),
         (Change::Responses, false),
     ] {
-        assert_eq!(changes.apply(change.clone(), "m", &mut learned), is_new, "{change:?}");
+        assert_eq!(changes.apply(change.clone(), &mut learned), is_new, "{change:?}");
     }
-    assert_eq!(changes.notices.len(), 2, "{:?}", changes.notices);
     assert_eq!((learned.max_output, learned.is_blind), (Some(50), true));
 }

@@ -6,7 +6,46 @@ use super::{
     is_quoted,
     path::{self, Step},
 };
-use crate::provider::failure::Report;
+use crate::provider::failure::{Report, number_after};
+
+/// What refusals of declarations have in common. Some servers make a grammar of them.
+const ABOUT_DECLARATIONS: &[&str] = &[
+    "grammar",
+    "json schema",
+    "json_schema",
+    "jsonschema",
+    "invalid schema",
+    "schema conversion",
+    "unrecognized schema",
+    "unimplemented keys",
+    "function.parameters",
+    "function parameters",
+    "function declaration",
+    "function definition",
+    "tool definition",
+    "tool parameters",
+    "tool schema",
+    "input_schema",
+];
+
+/// Whether a refusal speaks of how tools are declared.
+pub(super) fn is_about_declarations(words: &str) -> bool {
+    ABOUT_DECLARATIONS.iter().any(|phrase| words.contains(phrase))
+}
+
+/// The most tools that a provider takes in one request, where it refuses more.
+pub(super) fn most(report: &Report, words: &str, body: &[u8]) -> Option<usize> {
+    let names_tools =
+        report.param() == Some("tools") || ["'tools'", "\"tools\"", "`tools`"].iter().any(|name| words.contains(name));
+    let markers = ["maximum length ", "maximum number of items is "];
+    let marker = markers.iter().find(|marker| names_tools && number_after(words, marker).is_some())?;
+    let most = number_after(words, marker)?;
+    if is_quoted(body, &format!("{marker}{most}")) {
+        return None;
+    }
+    let body: Value = serde_json::from_slice(body).ok()?;
+    usize::try_from(most).ok().filter(|most| *most > 0 && *most < declared(&body).len())
+}
 
 /// The name of the tool that a refusal is about.
 pub(super) fn refused(report: &Report, raw: &[u8]) -> Option<String> {

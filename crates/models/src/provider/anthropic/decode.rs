@@ -178,6 +178,11 @@ fn finish(reason: Option<&str>, answer: &mut Answer) {
         None => {}
         Some("max_tokens" | "model_context_window_exceeded") => answer.finish(ModelFinish::MaxTokens),
         Some("refusal") => answer.finish(ModelFinish::Refusal),
+        // A tool of the provider's own takes long. What it has found so far is not kept, so that the answer cannot go on.
+        Some("pause_turn") => {
+            answer.notice("the answer is not complete: its provider paused it".to_owned());
+            answer.finish(ModelFinish::MaxTokens);
+        }
         Some(_) => answer.finish(ModelFinish::Stop),
     }
 }

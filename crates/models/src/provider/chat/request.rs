@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     history::{self as messages, Message},
-    server::{self, Rules, Server, Structure},
+    server::{self, Family, Rules, Server, Structure},
     thinking::{self, Plan},
 };
 use crate::provider::{
@@ -160,7 +160,12 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
 
 fn tools<'a>(ask: &Ask<'a>, rules: &Rules, notices: &mut Vec<String>) -> Vec<Tool<'a>> {
     let is_gemini = rules.server == Server::Gemini || server::short_name(ask.model).starts_with("gemini");
-    let schema_rules = if is_gemini { schema::Rules::Gemini } else { schema::Rules::OpenAi };
+    let schema_rules = match (rules.server, rules.family) {
+        _ if is_gemini => schema::Rules::Gemini,
+        (Server::Kimi, _) | (_, Family::Kimi) => schema::Rules::Kimi,
+        (Server::Other, _) => schema::Rules::Grammar,
+        _ => schema::Rules::OpenAi,
+    };
     let mut tools = Vec::new();
     for tool in ask.request.tools.iter().filter(|tool| !ask.learned.tools.contains(&tool.name)) {
         match tool_schema(&tool.input_schema, schema_rules) {

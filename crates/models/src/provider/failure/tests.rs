@@ -1,6 +1,6 @@
 //! Errors as providers report them.
 
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use http::HeaderValue;
 
@@ -12,6 +12,10 @@ fn kind(status: u16, body: &str) -> ModelErrorKind {
     failures.status(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), &report).kind
 }
 
+fn said(words: &str) -> Report {
+    Report::from_json(&words.into())
+}
+
 #[test]
 fn statuses_and_bodies_have_a_kind() {
     use ModelErrorKind::{ContextOverflow, RateLimited, Rejected, Timeout, Unavailable};
@@ -21,8 +25,27 @@ fn statuses_and_bodies_have_a_kind() {
         (
             413,
             r#"{"error":{"message":"Request too large for model on tokens per minute (TPM): Limit 6000, Requested 7000","code":"rate_limit_exceeded"}}"#,
+            ContextOverflow,
+        ),
+        (
+            429,
+            r#"{"error":{"message":"Request too large for m on tokens per min (TPM): Limit 30000, Requested 45000. Visit https://example.com","code":"rate_limit_exceeded"}}"#,
+            ContextOverflow,
+        ),
+        (
+            429,
+            r#"{"error":{"message":"Rate limit reached on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000.","code":"rate_limit_exceeded"}}"#,
             RateLimited,
         ),
+        (429, r#"{"error":{"message":"Request too large.","code":"rate_limit_exceeded"}}"#, ContextOverflow),
+        (400, r#"{"error":{"code":"1261","message":"Prompt exceeds max length"}}"#, ContextOverflow),
+        (422, r#"{"message":"Too many tokens: 140000 exceeds model limit 131072"}"#, ContextOverflow),
+        (
+            400,
+            r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"prompt is too long: 9 > 8\"}}"}}}"#,
+            ContextOverflow,
+        ),
+        (400, r#"{"error":{"message":"Failed to call a function.","code":"tool_use_failed"}}"#, Unavailable),
         (500, r#"{"error":{"message":"image input is not supported - hint: mmproj"}}"#, Rejected),
         (429, r#"{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}"#, Rejected),
         (500, "oops", Unavailable),
@@ -99,7 +122,7 @@ fn an_overflow_names_its_window() {
         ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 274000", 272_000),
         ("request (40000 tokens) exceeds the available context size (8192 tokens), try increasing it", 8_192),
     ] {
-        let report = Report { words: words.to_owned(), ..Report::default() };
+        let report = said(words);
         assert!(report.is_overflow(), "{words}");
         assert_eq!(report.window(), Some(window), "{words}");
     }
@@ -109,7 +132,7 @@ fn an_overflow_names_its_window() {
     assert!(silent.is_overflow());
     assert_eq!(silent.window(), Some(8_192));
     let rate = "Request too large for model m on tokens per minute (TPM): Limit 6000, Requested 9000";
-    assert!(!Report { words: rate.to_owned(), ..Report::default() }.is_overflow());
+    assert!(!said(rate).is_overflow());
 }
 
 #[test]
@@ -129,7 +152,58 @@ fn an_overflow_may_count_the_input() {
         ("you requested about 141607 tokens (10535 of text input, 131072 in the output)", Some(10_535)),
         ("prompt is too long: 213462 tokens > 200000 maximum", None),
     ] {
-        assert_eq!(Report { words: words.to_owned(), ..Report::default() }.input(), input, "{words}");
+        assert_eq!(said(words).input(), input, "{words}");
+    }
+}
+
+/// OpenRouter puts the error of the provider behind it into a field, as JSON or as text.
+#[test]
+fn a_wrapped_error_is_read() {
+    for (raw, words, param) in [
+        (
+            serde_json::json!(r#"{"error":{"message":"Unsupported parameter","param":"temperature"}}"#),
+            "Unsupported parameter",
+            Some("temperature"),
+        ),
+        (serde_json::json!({"error": {"message": "no", "param": "top_p"}}), "no", Some("top_p")),
+        (serde_json::json!("upstream connect error"), "upstream connect error", None),
+        (serde_json::json!("[1, 2]"), "[1, 2]", None),
+        (serde_json::json!(""), "Provider returned error", None),
+        (serde_json::json!(null), "Provider returned error", None),
+    ] {
+        let body =
+            serde_json::json!({"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}});
+        let report = Report::from_json(&body);
+        assert_eq!((report.words(), report.param()), (words, param), "{body}");
+    }
+}
+
+#[test]
+fn the_findings_of_a_validating_server_are_read() {
+    let finding =
+        serde_json::json!([{"type": "value_error", "loc": ["body", "tools", 8, "function"], "msg": "Invalid schema"}]);
+    for body in [serde_json::json!({"message": {"detail": finding}}), serde_json::json!({"detail": finding})] {
+        let report = Report::from_json(&body);
+        assert_eq!((report.words(), report.param()), ("tools.8.function: Invalid schema", Some("tools.8.function")));
+    }
+}
+
+#[test]
+fn a_wait_in_words_is_read() {
+    for (words, expected) in [
+        ("Please try again in 20s. Visit https://example.com", Some(20_000)),
+        ("Please try again in 1m2.5s.", Some(62_500)),
+        ("Please try again in 350ms.", Some(350)),
+        ("Please retry in 34.07s.", Some(34_070)),
+        ("Please retry after 2 seconds.", Some(2000)),
+        ("Please try again in 1h0m1s", Some(3_601_000)),
+        ("Please try again in a while", None),
+        ("Please try again in 5", None),
+        ("Please try again in 1e999s", None),
+        ("Please try again in ..s", None),
+    ] {
+        let report = Report::from_json(&serde_json::json!({"error": {"message": words}}));
+        assert_eq!(report.retry_after, expected.map(Duration::from_millis), "{words}");
     }
 }
 

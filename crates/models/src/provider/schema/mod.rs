@@ -6,6 +6,7 @@
 //! dropped, the schema allows more than before, never less, and the tool itself still checks its input.
 
 mod inline;
+mod kimi;
 mod merge;
 mod rewrite;
 mod root;
@@ -55,6 +56,11 @@ pub(super) enum Rules {
     Gemini,
     /// `parameters`, of which Ollama passes a few keywords on to the model.
     Ollama,
+    /// Function parameters of servers that people run themselves: llama.cpp, vLLM and others make a grammar of them, and
+    /// fail at what their grammars cannot say.
+    Grammar,
+    /// Function parameters of Kimi, by the specification of Moonshot AI.
+    Kimi,
 }
 
 /// The schema of a tool's input as a vendor takes it: unchanged where it fits already. An error says, in words for
@@ -153,7 +159,7 @@ fn attempt(original: &Node, rules: Rules, reference_depth: usize) -> Result<(Nod
 /// Outcomes of earlier calls: every request of every session declares the same few tools again.
 #[derive(Default)]
 struct Memory {
-    outcomes: [HashMap<Box<str>, Outcome>; 4],
+    outcomes: [HashMap<Box<str>, Outcome>; 6],
     count: usize,
     bytes: usize,
 }

@@ -3,6 +3,7 @@
 use super::{
     Rules, Unfit,
     inline::Holds,
+    kimi,
     merge::either,
     shape::{Required, is_names, is_well_formed, types},
     translate::{
@@ -31,7 +32,9 @@ impl Rewriter {
     fn schema(&self, node: Node) -> Result<Node, Unfit> {
         match node {
             Node::Object(map) => self.map(map).map(Node::Object),
-            Node::Null | Node::Bool(_) | Node::Number(_) | Node::Text(_) | Node::List(_) => Ok(Node::anything()),
+            Node::Null | Node::Bool(_) | Node::Number(_) | Node::Text(_) | Node::List(_) => {
+                self.map(Map::new()).map(Node::Object)
+            }
         }
     }
 
@@ -49,7 +52,7 @@ impl Rewriter {
             const_as_enum(&mut map);
         }
         self.tuples(&mut map);
-        if self.rules == Rules::OpenAi {
+        if matches!(self.rules, Rules::OpenAi | Rules::Grammar | Rules::Kimi) {
             push_type_down(&mut map);
         }
         let mut map = self.children(map)?;
@@ -60,7 +63,7 @@ impl Rewriter {
 
     /// Whether the vendor reads a few keywords only.
     fn is_reduced(&self) -> bool {
-        matches!(self.rules, Rules::Gemini | Rules::Ollama)
+        matches!(self.rules, Rules::Gemini | Rules::Ollama | Rules::Grammar | Rules::Kimi)
     }
 
     /// Every schema within this one.
@@ -116,6 +119,9 @@ impl Rewriter {
         match value {
             Node::Bool(_) if may_be_bool => Ok(Some(value)),
             Node::Bool(false) if keyword != "items" => Ok(None),
+            // Kimi wants a type in each schema; without one, anything is allowed too.
+            value if self.rules == Rules::Kimi && matches!(&value, Node::Object(map) if map.is_empty()) => Ok(None),
+            Node::Bool(true) if self.rules == Rules::Kimi => Ok(None),
             value => match (keyword, self.schema(value.clone())) {
                 ("items", schema) => schema.map(Some),
                 // More allowed within a negation is less allowed outside it.
@@ -196,7 +202,8 @@ impl Rewriter {
             return Ok(());
         }
         // Where alternatives allow more than before, more than one may match.
-        let is_any = keyword == "oneOf" && (is_changed || failure.is_some() || self.rules == Rules::Ollama);
+        let is_any = keyword == "oneOf"
+            && (is_changed || failure.is_some() || matches!(self.rules, Rules::Ollama | Rules::Kimi));
         match rewritten.get_mut("anyOf") {
             // Two sets of alternatives cannot be one.
             Some(_) if is_any => {}
@@ -223,7 +230,7 @@ impl Rewriter {
         if map.get("prefixItems") == Some(&Node::List(Vec::new())) {
             map.shift_remove("prefixItems");
         }
-        if matches!(self.rules, Rules::OpenAi | Rules::Ollama)
+        if matches!(self.rules, Rules::OpenAi | Rules::Ollama | Rules::Grammar | Rules::Kimi)
             && let Some(Node::List(mut variants)) = map.shift_remove("prefixItems")
         {
             let rest = map.shift_remove("items");
@@ -260,6 +267,41 @@ impl Rewriter {
             Rules::Ollama => {
                 matches!(keyword, "type" | "description" | "enum" | "items" | "anyOf" | "properties" | "required")
             }
+            Rules::Grammar => matches!(
+                keyword,
+                "type"
+                    | "format"
+                    | "title"
+                    | "description"
+                    | "default"
+                    | "enum"
+                    | "items"
+                    | "minItems"
+                    | "maxItems"
+                    | "minLength"
+                    | "maxLength"
+                    | "minimum"
+                    | "maximum"
+                    | "exclusiveMinimum"
+                    | "exclusiveMaximum"
+                    | "anyOf"
+                    | "oneOf"
+                    | "properties"
+                    | "additionalProperties"
+                    | "required"
+            ),
+            Rules::Kimi => matches!(
+                keyword,
+                "type"
+                    | "description"
+                    | "default"
+                    | "enum"
+                    | "items"
+                    | "anyOf"
+                    | "properties"
+                    | "additionalProperties"
+                    | "required"
+            ),
         };
         if !self.is_reduced() {
             return;
@@ -269,11 +311,11 @@ impl Rewriter {
             map.shift_remove("additionalProperties");
         }
         let mut notes = Vec::new();
-        if self.rules == Rules::Gemini {
+        if matches!(self.rules, Rules::Gemini | Rules::Kimi) {
             notes.extend(plain_enum(map));
         }
         map.retain(|keyword, value| {
-            let is_kept = is_read(keyword);
+            let is_kept = is_read(keyword) && !(self.rules == Rules::Grammar && is_long(keyword, value));
             if !is_kept && is_noteworthy(keyword) {
                 notes.extend(noted(keyword, value));
             }
@@ -293,14 +335,28 @@ impl Rewriter {
     fn complete(&self, map: &mut Map) {
         let types = map.get("type").and_then(types).unwrap_or_default();
         if self.rules != Rules::Anthropic
+            && self.rules != Rules::Kimi
             && types.contains(&"array")
             && !map.contains_key("items")
             && !map.contains_key("prefixItems")
         {
             map.insert("items".to_owned(), Node::anything());
         }
-        if self.rules == Rules::OpenAi && types.contains(&"object") && !map.contains_key("properties") {
+        if matches!(self.rules, Rules::OpenAi | Rules::Grammar)
+            && types.contains(&"object")
+            && !map.contains_key("properties")
+        {
             map.insert("properties".to_owned(), Node::anything());
         }
+        if self.rules == Rules::Kimi {
+            kimi::name_type(map);
+        }
     }
+}
+
+/// Whether a limit on a length would make a grammar too large: grammars repeat what may come so often.
+fn is_long(keyword: &str, value: &Node) -> bool {
+    const MOST: f64 = 1000.0;
+    matches!(keyword, "minItems" | "maxItems" | "minLength" | "maxLength")
+        && value.as_number().is_some_and(|limit| limit > MOST)
 }

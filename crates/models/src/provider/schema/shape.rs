@@ -102,7 +102,8 @@ impl Required {
 
     pub(super) fn write(self, map: &mut Map, rules: Rules) {
         let properties = map.get("properties").and_then(Node::as_object);
-        let is_known = |name: &str| rules != Rules::Gemini || properties.is_some_and(|map| map.contains_key(name));
+        let may_name_others = !matches!(rules, Rules::Gemini | Rules::Kimi);
+        let is_known = |name: &str| may_name_others || properties.is_some_and(|map| map.contains_key(name));
         let names: Vec<Node> =
             self.list.into_iter().filter(|name| self.names.contains(name) && is_known(name)).map(Node::Text).collect();
         match (names.is_empty(), map.get_mut("required")) {

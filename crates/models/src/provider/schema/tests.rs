@@ -2,6 +2,7 @@
 
 mod checks;
 mod laws;
+mod refusing_servers;
 
 use std::fmt::Write as _;
 
@@ -10,16 +11,20 @@ use expect_test::{Expect, expect};
 
 use super::*;
 
-const ALL: [Rules; 4] = [Rules::OpenAi, Rules::Anthropic, Rules::Gemini, Rules::Ollama];
+const ALL: [Rules; 6] = [Rules::OpenAi, Rules::Anthropic, Rules::Gemini, Rules::Ollama, Rules::Grammar, Rules::Kimi];
 
 /// Each schema with what becomes of it, vendors with the same outcome on one line.
 fn shown(schemas: &[&str], expected: &Expect) {
+    shown_for([Rules::OpenAi, Rules::Anthropic, Rules::Gemini, Rules::Ollama], schemas, expected);
+}
+
+fn shown_for(vendors: impl IntoIterator<Item = Rules> + Clone, schemas: &[&str], expected: &Expect) {
     let mut text = String::new();
     for schema in schemas {
         let schema = Json::parse(schema).unwrap();
         writeln!(text, "{}", schema.as_str()).unwrap();
         let mut outcomes: Vec<(String, Vec<String>)> = Vec::new();
-        for rules in ALL {
+        for rules in vendors.clone() {
             let outcome = match tool_schema(&schema, rules) {
                 Ok(Cow::Borrowed(_)) => "unchanged".to_owned(),
                 Ok(Cow::Owned(json)) => {

@@ -104,7 +104,7 @@ fn reasons_to_stop() {
         ("end_turn", ModelFinish::Stop),
         ("tool_use", ModelFinish::Stop),
         ("stop_sequence", ModelFinish::Stop),
-        ("pause_turn", ModelFinish::Stop),
+        ("pause_turn", ModelFinish::MaxTokens),
         ("compaction", ModelFinish::Stop),
         ("max_tokens", ModelFinish::MaxTokens),
         ("model_context_window_exceeded", ModelFinish::MaxTokens),

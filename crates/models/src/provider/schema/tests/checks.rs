@@ -50,10 +50,21 @@ fn check_schema(schema: &Map<String, Value>, rules: Rules) {
                 assert!(schema["properties"].get(name.as_str().unwrap()).is_some(), "{schema:?}");
             }
         }
+        Rules::Grammar | Rules::Kimi => {}
         Rules::Ollama => {
             const READ: &str = "type description enum items anyOf properties required";
             assert!(schema.keys().all(|keyword| READ.split(' ').any(|read| read == keyword)), "{schema:?}");
         }
+    }
+    if rules == Rules::Grammar {
+        for keyword in ["pattern", "patternProperties", "propertyNames", "not", "if", "allOf", "const", "prefixItems"] {
+            assert!(!schema.contains_key(keyword), "{schema:?}");
+        }
+    }
+    if rules == Rules::Kimi {
+        const READ: &str = "type description default enum items anyOf properties additionalProperties required";
+        assert!(schema.keys().all(|keyword| READ.split(' ').any(|read| read == keyword)), "{schema:?}");
+        assert!(schema.get("type").is_some_and(Value::is_string) != schema.contains_key("anyOf"), "{schema:?}");
     }
     for (keyword, value) in schema {
         match (keyword.as_str(), value) {

@@ -1,0 +1,141 @@
+//! The answer to a call as a stream that begins again where its provider refuses the call before it shows anything.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use futures_util::{FutureExt, Stream, StreamExt, future::BoxFuture};
+use tokio::time::{Instant, Interval};
+
+use super::{Attempt, Begun, Waiting};
+use crate::{
+    model::{ModelError, ModelEvent},
+    provider::call::{AnswerStream, Caller},
+};
+
+/// How often a call whose answer comes whole counts as alive: nothing is heard of it until it is over.
+const ALIVE_EVERY: Duration = Duration::from_secs(20);
+
+/// How long such a call counts as alive.
+const LONGEST_WHOLE_ANSWER: Duration = Duration::from_secs(15 * 60);
+
+/// An answer whose call may be made again until something of it was shown.
+pub(super) struct Adapting {
+    answer: AnswerStream,
+    origin: (Arc<Caller>, String),
+    /// The call, with its conversation, for as long as it may be made again.
+    attempt: Option<Box<Attempt>>,
+    again: Option<BoxFuture<'static, Result<Begun, ModelError>>>,
+    /// Set while an answer is awaited that comes whole.
+    alive: Option<Alive>,
+}
+
+/// Stands in for the signs of life of an answer that comes whole.
+struct Alive {
+    ticks: Interval,
+    left: u64,
+}
+
+impl Alive {
+    fn new() -> Self {
+        let ticks = tokio::time::interval_at(Instant::now() + ALIVE_EVERY, ALIVE_EVERY);
+        Self { ticks, left: LONGEST_WHOLE_ANSWER.as_secs() / ALIVE_EVERY.as_secs() }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.left > 0 {
+            ready!(self.ticks.poll_tick(cx));
+            self.left -= 1;
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}
+
+impl Stream for Adapting {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            if let Some(again) = &mut this.again {
+                let Poll::Ready(begun) = again.poll_unpin(cx) else {
+                    return match &mut this.alive {
+                        Some(alive) => alive.poll(cx).map(|()| Some(Ok(ModelEvent::Alive))),
+                        None => Poll::Pending,
+                    };
+                };
+                (this.again, this.alive) = (None, None);
+                match begun {
+                    Ok(begun) => this.go_on(begun),
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                }
+                continue;
+            }
+            match ready!(this.answer.poll_next_unpin(cx)) {
+                Some(Ok(event)) => {
+                    if let ModelEvent::Finished { usage: Some(usage), .. } = &event {
+                        this.prove(usage.input);
+                    }
+                    if shows(&event)
+                        && let Some(attempt) = this.attempt.take()
+                    {
+                        attempt.succeed();
+                    }
+                    return Poll::Ready(Some(Ok(event)));
+                }
+                Some(Err(error)) => {
+                    let report = this.answer.take_report();
+                    match this.attempt.take().zip(report) {
+                        Some((attempt, report)) => this.again = Some(attempt.begin_again(error, report).boxed()),
+                        None => return Poll::Ready(Some(Err(error))),
+                    }
+                }
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+impl Adapting {
+    /// No answer yet.
+    pub(super) fn new(answer: AnswerStream, origin: (Arc<Caller>, String)) -> Self {
+        Self { answer, origin, attempt: None, again: None, alive: None }
+    }
+
+    pub(super) fn go_on(&mut self, begun: Begun) {
+        match begun {
+            Begun::Answer(answer, attempt) => (self.answer, self.attempt) = (*answer, Some(attempt)),
+            Begun::Whole(attempt) => {
+                self.again = Some(attempt.begin(Waiting::Long).boxed());
+                self.alive = Some(Alive::new());
+            }
+        }
+    }
+
+    /// Keeps how much the model has read, as it tells itself.
+    fn prove(&self, input: u64) {
+        let (caller, model) = &self.origin;
+        if caller.memory.look(model, |learned| learned.proven).unwrap_or(0) < input {
+            caller.memory.learn(model, |learned| learned.proven = learned.proven.max(input));
+        }
+    }
+}
+
+/// Whether an event is a part of the answer.
+pub(super) fn shows(event: &ModelEvent) -> bool {
+    match event {
+        ModelEvent::Alive | ModelEvent::Notice(_) | ModelEvent::Used(_) => false,
+        ModelEvent::Text(_)
+        | ModelEvent::Thinking(_)
+        | ModelEvent::ThinkingSignature(_)
+        | ModelEvent::ToolCallStarted { .. }
+        | ModelEvent::ToolInputDelta { .. }
+        | ModelEvent::ToolCall { .. }
+        | ModelEvent::BadToolCall { .. }
+        | ModelEvent::Finished { .. } => true,
+    }
+}

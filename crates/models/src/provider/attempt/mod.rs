@@ -1,0 +1,189 @@
+//! One call of a model, made again without what its provider refuses.
+//!
+//! Providers refuse a request by their status, or in the stream of an answer before they show anything of it. In both cases
+//! the request is written anew; see [`super::adapt`]. Once something was shown, a failure is the engine's to judge.
+
+mod adapting;
+mod room;
+mod tool_search;
+mod writing;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+
+use self::adapting::Adapting;
+use super::{
+    adapt::{self, Change, Changes},
+    call::{AnswerStream, Caller, Origin, Refused},
+    chat,
+    failure::Report,
+    learned::{Learned, declaration},
+    media::{self, Limits},
+    responses, tool_names,
+    wire::{Wire, Written},
+};
+use crate::model::{EventStream, ModelError, ModelErrorKind, ModelRequest};
+
+/// How often one call is written anew.
+const MAX_CHANGES: usize = 40;
+
+/// A call under way.
+pub(super) struct Attempt {
+    caller: Arc<Caller>,
+    wire: &'static dyn Wire,
+    /// `provider/model`.
+    from: String,
+    model: String,
+    request: ModelRequest,
+    changes: Changes,
+    /// What is known of the model, and what this call found out. The latter is kept only if it helped.
+    learned: Learned,
+    /// The request as it was sent last.
+    body: Bytes,
+    /// How often the tools were searched for those that are refused.
+    searches: usize,
+}
+
+/// How far a call has come.
+enum Begun {
+    /// The answer has begun.
+    Answer(Box<AnswerStream>, Box<Attempt>),
+    /// The provider does not stream, and is not asked yet: its answer takes as long to begin as to end.
+    Whole(Box<Attempt>),
+}
+
+/// How long a call may wait for its answer to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// As long as a stream takes to begin.
+    Short,
+    /// As long as an answer takes.
+    Long,
+}
+
+impl Attempt {
+    /// Calls a model. Returns when the response has begun, or at once where the answer comes whole.
+    pub(super) async fn start(
+        caller: Arc<Caller>,
+        wire: &'static dyn Wire,
+        from: String,
+        model: String,
+        request: ModelRequest,
+    ) -> Result<EventStream, ModelError> {
+        let mut request = media::readable(request, Limits::of(wire, caller.settings.is_official)).await;
+        tool_names::correct(&mut request, wire.name());
+        let (mut learned, changes) = (caller.memory.of(&model), Changes::default());
+        if !learned.declarations.is_empty() {
+            let refused = request.tools.iter().filter(|tool| learned.declarations.contains(&declaration(tool)));
+            learned.tools = refused.map(|tool| tool.name.clone()).collect();
+        }
+        let mut attempt =
+            Self { caller, wire, from, model, request, changes, learned, body: Bytes::new(), searches: 0 };
+        attempt.leave_room();
+        let origin = (Arc::clone(&attempt.caller), attempt.model.clone());
+        let answer = AnswerStream::empty(wire, attempt.caller.failures.clone());
+        let mut adapting = Adapting::new(answer, origin);
+        let begun = Box::new(attempt).begin(Waiting::Short).await?;
+        adapting.go_on(begun);
+        Ok(adapting.boxed())
+    }
+
+    /// Sends the request until it is answered, or until `waiting` ends.
+    async fn begin(mut self: Box<Self>, waiting: Waiting) -> Result<Begun, ModelError> {
+        loop {
+            if waiting == Waiting::Short && self.learned.fields.contains("stream") {
+                return Ok(Begun::Whole(self));
+            }
+            self.wire = self.wire_of_choice();
+            let Written { body, notices, prefix } = self.write()?;
+            self.body = Bytes::from(body);
+            match self.caller.send(self.wire, &self.model, self.body.clone()).await {
+                Ok(response) => {
+                    let origin = Origin { wire: self.wire.name(), from: self.from.clone(), prefix };
+                    let failures = self.caller.failures.clone();
+                    let mut answer = AnswerStream::new(self.wire, response, failures, origin);
+                    notices.into_iter().for_each(|notice| answer.notice(notice));
+                    return Ok(Begun::Answer(Box::new(answer), self));
+                }
+                Err(Refused { error, report }) => {
+                    if !self.mend(&error, &report).await {
+                        return self.give_up(error, &report);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes the call again after its answer was refused before anything of it was shown.
+    async fn begin_again(mut self: Box<Self>, error: ModelError, report: Report) -> Result<Begun, ModelError> {
+        if self.mend(&error, &report).await { self.begin(Waiting::Short).await } else { self.give_up(error, &report) }
+    }
+
+    /// Learns from a refusal. `true` if the call shall be made again, without what was refused.
+    async fn mend(&mut self, error: &ModelError, report: &Report) -> bool {
+        // Whatever is left out, what the vendor's filter declines stays.
+        if report.is_declined() {
+            return false;
+        }
+        let is_rejected = error.kind == ModelErrorKind::Rejected;
+        (is_rejected && self.leave_refused_tools_out(report).await) || self.adapt(error, report)
+    }
+
+    /// Ends a call that cannot be mended. What the vendor's filter declines is a refusal, not a failure.
+    fn give_up(self: Box<Self>, error: ModelError, report: &Report) -> Result<Begun, ModelError> {
+        if !report.is_declined() {
+            return Err(error);
+        }
+        let failures = self.caller.failures.clone();
+        Ok(Begun::Answer(Box::new(AnswerStream::declined(self.wire, failures, report.words())), self))
+    }
+
+    /// The wire of the call: another one than usual where the provider has asked for it.
+    fn wire_of_choice(&self) -> &'static dyn Wire {
+        let is_other = self.wire.name() == chat::NAME && self.learned.wants_responses;
+        if is_other { &responses::Responses } else { self.wire }
+    }
+
+    /// Finds out from a refusal's words what to leave out. `true` if that is new.
+    fn adapt(&mut self, error: &ModelError, report: &Report) -> bool {
+        match error.kind {
+            ModelErrorKind::ContextOverflow => self.adapt_to_window(report) || self.leave_media_out(report),
+            ModelErrorKind::Rejected if self.changes.count < MAX_CHANGES => {
+                let change = adapt::change(report, &self.request, &self.body, &self.learned);
+                let change = match change {
+                    Some(Change::Media(_)) if self.changes.has_had_enough_media() => {
+                        adapt::all_media(&self.request, &self.learned)
+                    }
+                    change => change,
+                };
+                let is_new = change.is_some_and(|change| self.changes.apply(change, &mut self.learned));
+                if is_new {
+                    tracing::debug!(model = self.from, %error, "asking again without what was refused");
+                }
+                is_new
+            }
+            ModelErrorKind::Rejected
+            | ModelErrorKind::RateLimited
+            | ModelErrorKind::Unavailable
+            | ModelErrorKind::Timeout => false,
+        }
+    }
+
+    /// Keeps what was found out: the provider answers.
+    fn succeed(mut self) {
+        if self.changes.count > 0 {
+            // A value that is refused says nothing about others.
+            self.learned.fields.retain(|field| !self.changes.values.contains(field));
+            self.caller.memory.learn(&self.model, |known| known.merge(self.learned));
+        }
+    }
+
+    /// A request that has too many bytes goes without its images and documents: to summarise the conversation would not make
+    /// them smaller.
+    fn leave_media_out(&mut self, report: &Report) -> bool {
+        let change = report.is_about_bytes().then(|| adapt::all_media(&self.request, &self.learned)).flatten();
+        self.changes.count < MAX_CHANGES && change.is_some_and(|change| self.changes.apply(change, &mut self.learned))
+    }
+}

@@ -1,0 +1,129 @@
+//! The request of a call, without what its model does not take, and the notices of that.
+
+use std::borrow::Cow;
+
+use everturn_core::{Thinking, ToolSpec};
+
+use super::Attempt;
+use crate::{
+    model::{ModelError, ModelErrorKind, ModelRequest},
+    provider::{
+        catalog, instructions,
+        learned::Learned,
+        left_out,
+        patch::patch,
+        wire::{Ask, Written},
+    },
+};
+
+/// Fields that nobody asked for, so that nobody misses them.
+const OURS: &[&str] = &[
+    "cache_control",
+    "include",
+    "options.num_ctx",
+    "prompt_cache_key",
+    "reasoning.summary",
+    "shift",
+    "store",
+    "stream",
+    "stream_options",
+    "stream_options.include_obfuscation",
+    "thinking.block_binding",
+    "thinking.display",
+    "truncate",
+];
+
+impl Attempt {
+    /// The request as it is sent, and what to tell of it.
+    pub(super) fn write(&self) -> Result<Written, ModelError> {
+        let mut written = self.write_request(&self.request)?;
+        self.tell_of_tools(&mut written.notices);
+        written.notices.extend(left_out::notices(&self.request, &self.learned, &self.model));
+        Ok(written)
+    }
+
+    /// A request without what the model does not take.
+    pub(super) fn write_request(&self, request: &ModelRequest) -> Result<Written, ModelError> {
+        let learned = &self.learned;
+        let (wants_summary, patch_of_agent) =
+            (request.options.thinking == Some(Thinking::Summary), request.body.as_ref());
+        let asked = request.options.effort;
+        let nearest = asked.and_then(|asked| learned.efforts.get(&asked).copied());
+        let mut request = Cow::Borrowed(request);
+        if let Some(most) = learned.max_tools.filter(|most| *most < request.tools.len()) {
+            request.to_mut().tools = sent_tools(&request, learned).take(most).cloned().collect();
+        }
+        if nearest.is_some() {
+            request.to_mut().options.effort = nearest;
+        }
+        if learned.refuses_system {
+            instructions::from_user(request.to_mut());
+        }
+        let ask = Ask {
+            from: &self.from,
+            model: &self.model,
+            settings: &self.caller.settings,
+            known: catalog::known(&self.model),
+            learned,
+            request: &request,
+            without_proofs: self.changes.without_proofs,
+        };
+        let patches = [self.caller.settings.body.as_ref(), patch_of_agent];
+        let written = self.wire.write(&ask).and_then(|mut written| {
+            let (body, removed) = patch(written.body, &learned.fields, &patches)?;
+            let is_asked = |field: &&String| {
+                !OURS.contains(&field.as_str()) || (wants_summary && field.as_str() == "reasoning.summary")
+            };
+            let fields = removed.iter().filter(is_asked);
+            written.notices.extend(fields.map(|field| format!("{field} is not sent: {} does not take it", self.model)));
+            if let (Some(asked), Some(nearest)) = (asked, nearest) {
+                let (asked, nearest) = (asked.as_str(), nearest.as_str());
+                written.notices.push(format!("effort is {nearest}: {} does not know {asked}", self.model));
+            }
+            if removed.iter().any(|field| field == "stream") {
+                written.notices.push(format!("the answer comes in one piece: {} does not stream it", self.from));
+            }
+            Ok(Written { body, ..written })
+        });
+        written.map_err(|error| {
+            let message = format!("failed to write the request to {}: {error}", self.caller.failures.provider);
+            ModelError::new(ModelErrorKind::Rejected, message)
+        })
+    }
+
+    /// The tools that the call declares.
+    pub(super) fn sent_tools(&self) -> impl Iterator<Item = &ToolSpec> {
+        let most = self.learned.max_tools.unwrap_or(usize::MAX);
+        sent_tools(&self.request, &self.learned).take(most)
+    }
+
+    fn tell_of_tools(&self, notices: &mut Vec<String>) {
+        let (learned, model) = (&self.learned, &self.model);
+        let refused = self.request.tools.iter().filter(|tool| learned.tools.contains(&tool.name));
+        notices.extend(refused.map(|tool| {
+            format!("the tool {} is left out: the provider of {model} refuses its declaration", tool.name)
+        }));
+        let Some(most) = learned.max_tools else { return };
+        let beyond: Vec<&str> = sent_tools(&self.request, learned).skip(most).map(|tool| tool.name.as_str()).collect();
+        if !beyond.is_empty() {
+            let (count, names) = (beyond.len(), named(&beyond));
+            let are = if count == 1 { "tool is" } else { "tools are" };
+            notices.push(format!("{count} {are} left out: the provider of {model} takes at most {most}: {names}"));
+        }
+    }
+}
+
+/// The tools whose declarations are not refused, in order.
+fn sent_tools<'r>(request: &'r ModelRequest, learned: &Learned) -> impl Iterator<Item = &'r ToolSpec> {
+    request.tools.iter().filter(|tool| !learned.tools.contains(&tool.name))
+}
+
+/// Names for a notice, of which only the first are shown.
+fn named(names: &[&str]) -> String {
+    const MOST: usize = 50;
+    let shown = names.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

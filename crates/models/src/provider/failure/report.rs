@@ -1,0 +1,317 @@
+//! An error as a provider reports it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{
+    overflow::{NO_OVERFLOW, OVERFLOW, OVERFLOW_LABELS, WINDOW},
+    words::{bounded, number_after, number_before, seconds, wait_in},
+};
+use crate::model::ModelErrorKind;
+
+/// Window sizes in tokens that can be true. Other numbers are something else.
+const PLAUSIBLE: std::ops::RangeInclusive<u64> = 1024..=50_000_000;
+
+/// What a server cannot do however often it is asked, though it says 500.
+const FOR_GOOD: &[&str] = &["is not supported", "failed to parse grammar", "Failed to parse grammar"];
+
+/// Stands for OpenRouter's `metadata.flagged_input` among the labels.
+const FLAGGED: &str = "flagged_input";
+
+/// The names that vendors give to what their filter declines.
+const DECLINED: &[&str] = &[
+    "content_filter",
+    "content_policy_violation",
+    "moderation_blocked",
+    "invalid_prompt",
+    "data_inspection_failed",
+    "DataInspectionFailed",
+    FLAGGED,
+];
+
+/// How much one request has of what a minute allows, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::provider) struct Rate {
+    pub(in crate::provider) limit: u64,
+    pub(in crate::provider) requested: u64,
+}
+
+impl Rate {
+    /// The words that name it.
+    pub(in crate::provider) fn words(self) -> String {
+        format!("limit {}, requested {}", self.limit, self.requested)
+    }
+}
+
+/// What a validating server finds wrong: `{"detail": [{"loc": ["body", "tools", 8], "msg": "…"}]}`.
+struct Invalid {
+    words: String,
+    /// The place of the first finding, as other servers write it: `tools.8`.
+    place: Option<String>,
+}
+
+impl Invalid {
+    fn of(error: &Value) -> Option<Self> {
+        /// Findings that are repeated.
+        const MOST: usize = 3;
+        let findings = ["/detail", "/message/detail"].iter().find_map(|path| error.pointer(path)?.as_array())?;
+        let place = |finding: &Value| {
+            let steps = finding.get("loc")?.as_array()?.iter().filter_map(|step| match step {
+                Value::String(name) => Some(name.clone()),
+                step => step.as_u64().map(|index| index.to_string()),
+            });
+            let path = steps.skip_while(|step| step == "body").collect::<Vec<_>>().join(".");
+            (!path.is_empty()).then(|| bounded(&path))
+        };
+        let told = findings.iter().take(MOST).filter_map(|finding| {
+            let message = finding.get("msg")?.as_str()?;
+            Some(place(finding).map_or_else(|| message.to_owned(), |place| format!("{place}: {message}")))
+        });
+        let words = told.collect::<Vec<_>>().join("; ");
+        (!words.is_empty()).then(|| Self { words, place: findings.first().and_then(place) })
+    }
+}
+
+/// An error as a provider reports it, in the body of a response or within a stream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::provider) struct Report {
+    pub(super) words: String,
+    /// The machine-readable names that it gives: code, type, status.
+    labels: Vec<String>,
+    /// A status code inside the report.
+    status: Option<u16>,
+    pub(super) retry_after: Option<Duration>,
+    /// The status of the response that brought it.
+    pub(in crate::provider) http: Option<u16>,
+    /// The field of the request that it is about.
+    param: Option<String>,
+    /// The window that it names beside its words (llama.cpp).
+    window: Option<u64>,
+    /// Whether a quota of a whole day is used up: asking again within minutes does not help.
+    is_daily: bool,
+}
+
+impl Report {
+    /// Reads a report from a response's body, which may be anything.
+    pub(in crate::provider) fn from_body(body: &[u8]) -> Self {
+        match serde_json::from_slice::<Value>(body) {
+            // Gemini wraps the error of a streaming call in an array.
+            Ok(Value::Array(mut items)) if items.len() == 1 => Self::from_json(&items.swap_remove(0)),
+            Ok(value) => Self::from_json(&value),
+            Err(_) => Self { words: bounded(&String::from_utf8_lossy(body)), ..Self::default() },
+        }
+    }
+
+    /// Reads a report from JSON: `{"error": {…}}`, `{"error": "…"}`, `{"message": "…"}` or `{"detail": "…"}`. OpenRouter
+    /// puts the error of the provider behind it into `metadata.raw`, as text or as JSON; that one is read first.
+    pub(in crate::provider) fn from_json(value: &Value) -> Self {
+        let error = value.get("error").unwrap_or(value);
+        let own = Self::from_error(error);
+        match error.pointer("/metadata/raw").and_then(Self::from_raw) {
+            Some(inner) => inner.with_wrapper(own),
+            None => own,
+        }
+    }
+
+    /// Reads an error that another one wraps.
+    fn from_raw(raw: &Value) -> Option<Self> {
+        let read = |value: &Value| Self::from_error(value.get("error").unwrap_or(value));
+        let inner = match raw {
+            Value::String(text) => match serde_json::from_str::<Value>(text) {
+                Ok(value @ Value::Object(_)) => read(&value),
+                Ok(Value::Array(items)) if items.len() == 1 => read(&items[0]),
+                Ok(_) | Err(_) => Self { words: bounded(text), ..Self::default() },
+            },
+            Value::Object(_) => read(raw),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => return None,
+        };
+        (!inner.words.is_empty()).then_some(inner)
+    }
+
+    /// Adds what the error that wraps this one says beside it.
+    fn with_wrapper(mut self, outer: Self) -> Self {
+        self.labels.extend(outer.labels);
+        self.status = outer.status.or(self.status);
+        self.retry_after = self.retry_after.or(outer.retry_after);
+        self.param = self.param.or(outer.param);
+        self.window = self.window.or(outer.window);
+        self.is_daily |= outer.is_daily;
+        self
+    }
+
+    fn from_error(error: &Value) -> Self {
+        let invalid = Invalid::of(error);
+        let words = match error {
+            Value::String(words) => words.clone(),
+            error => ["message", "detail", "error"]
+                .iter()
+                .find_map(|field| error.get(field)?.as_str())
+                .map(str::to_owned)
+                .or_else(|| invalid.as_ref().map(|invalid| invalid.words.clone()))
+                .unwrap_or_else(|| error.to_string()),
+        };
+        let mut labels: Vec<String> = ["code", "type", "status"]
+            .iter()
+            .filter_map(|field| error.get(field)?.as_str())
+            .map(str::to_owned)
+            .collect();
+        if error.pointer("/metadata/flagged_input").is_some() {
+            labels.push(FLAGGED.to_owned());
+        }
+        let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        let details = error.get("details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str());
+        let is_daily =
+            details.iter().filter_map(|detail| detail.get("violations")?.as_array()).flatten().any(|violation| {
+                violation.get("quotaId").and_then(Value::as_str).is_some_and(|id| id.contains("PerDay"))
+            });
+        let param = error.get("param").and_then(Value::as_str).filter(|param| !param.is_empty()).map(bounded);
+        Self {
+            words: bounded(&words),
+            labels,
+            status,
+            retry_after: delay.and_then(|delay| seconds(delay.strip_suffix('s')?)).or_else(|| wait_in(&words)),
+            http: None,
+            param: param.or_else(|| invalid.and_then(|invalid| invalid.place)),
+            window: error.get("n_ctx").and_then(Value::as_u64),
+            is_daily,
+        }
+    }
+
+    /// The machine-readable names that it gives.
+    pub(in crate::provider) fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// Whether nothing in the request could have mended it: the caller is not let in, or what it asks for is not there.
+    pub(in crate::provider) fn is_about_access(&self) -> bool {
+        matches!(self.status, Some(401..=404)) || matches!(self.http, Some(401..=404))
+    }
+
+    /// What the provider says.
+    pub(in crate::provider) fn words(&self) -> &str {
+        &self.words
+    }
+
+    /// The field of the request that it is about, where the provider names one.
+    pub(in crate::provider) fn param(&self) -> Option<&str> {
+        self.param.as_deref()
+    }
+
+    fn has_label(&self, labels: &[&str]) -> bool {
+        self.labels.iter().any(|label| labels.contains(&label.as_str()))
+    }
+
+    /// How many tokens of input the provider has counted, where an overflow says so beside the cap on the answer.
+    pub(in crate::provider) fn input(&self) -> Option<u64> {
+        let words = self.words.to_lowercase();
+        let with_functions = |messages: u64| messages + number_before(&words, " in the functions").unwrap_or(0);
+        number_before(&words, " in the messages")
+            .map(with_functions)
+            .or_else(|| number_before(&words, " input tokens"))
+            .or_else(|| number_before(&words, " of text input"))
+            .or_else(|| number_after(&words, "exceed context limit: "))
+    }
+
+    /// The words that name the window, with its number.
+    pub(in crate::provider) fn window_words(&self) -> Option<String> {
+        let words = self.words.to_lowercase();
+        let marker = WINDOW.iter().find(|marker| number_after(&words, marker).is_some())?;
+        Some(format!("{marker}{}", number_after(&words, marker)?))
+    }
+
+    /// Whether too much was asked for in a while, rather than at once.
+    fn is_rate(&self) -> bool {
+        let words = self.words.to_lowercase();
+        self.has_label(&["rate_limit_exceeded"]) || NO_OVERFLOW.iter().any(|phrase| words.contains(phrase))
+    }
+
+    /// The tokens that one request may have, where this one has more than a whole minute allows: waiting does not help.
+    pub(in crate::provider) fn rate(&self) -> Option<Rate> {
+        let words = self.words.to_lowercase();
+        if !words.contains("tokens per ") {
+            return None;
+        }
+        let rate = Rate { limit: number_after(&words, "limit ")?, requested: number_after(&words, "requested ")? };
+        (rate.requested > rate.limit && PLAUSIBLE.contains(&rate.limit)).then_some(rate)
+    }
+
+    /// Whether one request is more than a rate allows in a whole minute.
+    fn is_beyond_rate(&self) -> bool {
+        // Azure names no numbers.
+        let is_bare =
+            || self.has_label(&["rate_limit_exceeded"]) && self.words.trim_end_matches('.') == "Request too large";
+        self.rate().is_some() || is_bare()
+    }
+
+    /// Whether the request has too many bytes, rather than tokens.
+    pub(in crate::provider) fn is_about_bytes(&self) -> bool {
+        (self.http == Some(413) && !self.is_rate())
+            || self.has_label(&["request_too_large"])
+            || self.words.to_lowercase().contains("image data")
+    }
+
+    /// Whether the vendor's filter declined what was asked, or what the model would have said.
+    pub(in crate::provider) fn is_declined(&self) -> bool {
+        let words = self.words.to_lowercase();
+        self.has_label(DECLINED)
+            || words.contains("blocked by content filtering policy")
+            // All that DeepSeek says.
+            || words.trim() == "content exists risk"
+    }
+
+    pub(super) fn is_overflow(&self) -> bool {
+        let words = self.words.to_lowercase();
+        if NO_OVERFLOW.iter().any(|phrase| words.contains(phrase)) {
+            return false;
+        }
+        self.has_label(OVERFLOW_LABELS) || OVERFLOW.iter().any(|phrase| words.contains(phrase))
+    }
+
+    /// The size of the context window that an overflow names, in tokens.
+    pub(in crate::provider) fn window(&self) -> Option<u64> {
+        let words = self.words.to_lowercase();
+        let named = WINDOW.iter().find_map(|marker| number_after(&words, marker));
+        self.window.or(named).filter(|window| PLAUSIBLE.contains(window))
+    }
+
+    pub(super) fn kind(&self, status: Option<u16>) -> ModelErrorKind {
+        // A spent budget is reported as 429 too, but waiting does not fill it.
+        if self.has_label(&["insufficient_quota"]) || self.is_daily {
+            return ModelErrorKind::Rejected;
+        }
+        // The model wrote a call that cannot be read (Groq). It may write a better one.
+        if self.has_label(&["tool_use_failed"]) {
+            return ModelErrorKind::Unavailable;
+        }
+        match status.or(self.status) {
+            Some(413 | 429) | None if self.is_beyond_rate() => return ModelErrorKind::ContextOverflow,
+            Some(429) => return ModelErrorKind::RateLimited,
+            Some(408 | 504) => return ModelErrorKind::Timeout,
+            Some(413) if self.is_rate() => return ModelErrorKind::RateLimited,
+            Some(413) => return ModelErrorKind::ContextOverflow,
+            // llama.cpp calls these faults of its own.
+            Some(500) if FOR_GOOD.iter().any(|phrase| self.words.contains(phrase)) => return ModelErrorKind::Rejected,
+            Some(_) | None if self.is_overflow() => return ModelErrorKind::ContextOverflow,
+            Some(409 | 425 | 500..) => return ModelErrorKind::Unavailable,
+            Some(400..) => return ModelErrorKind::Rejected,
+            Some(_) | None => {}
+        }
+        if self.has_label(&["rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"]) {
+            return ModelErrorKind::RateLimited;
+        }
+        let rejected = [
+            "invalid_request_error",
+            "authentication_error",
+            "permission_error",
+            "not_found_error",
+            "billing_error",
+            "INVALID_ARGUMENT",
+            "PERMISSION_DENIED",
+            "UNAUTHENTICATED",
+            "NOT_FOUND",
+        ];
+        if self.has_label(&rejected) { ModelErrorKind::Rejected } else { ModelErrorKind::Unavailable }
+    }
+}

@@ -1,0 +1,188 @@
+//! What vendors say in words of their own: filters, calls that cannot be read, waits, names.
+
+use everturn_core::{Block, CallId, Content, Json, Message, ToolUse};
+use everturn_models::{Model, ModelRequest, OpenAiWire, Provider, ProviderConfig, ProviderKind};
+use serde_json::{Value, json};
+
+use super::{
+    scripted::{Scripted, Seen, judged},
+    transcript::answer,
+};
+
+const CHAT: &str =
+    "data: {\"choices\":[{\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+const PNG: &str = "https://example.com/a.png";
+
+async fn model(
+    kind: ProviderKind,
+    wire: Option<OpenAiWire>,
+    judge: impl Fn(&Seen) -> (&'static str, String) + Send + Sync + 'static,
+) -> (Scripted, std::sync::Arc<dyn Model>) {
+    let server = judged(judge).await;
+    let config = ProviderConfig { base_url: Some(server.url.clone()), wire, ..ProviderConfig::new(kind) };
+    let model = Provider::new("test", config).unwrap().model("m");
+    (server, model)
+}
+
+fn plain(text: &str) -> ModelRequest {
+    ModelRequest { messages: [Message::user(text)].into(), ..ModelRequest::default() }
+}
+
+fn with_image() -> ModelRequest {
+    let content = Content::Blocks(vec![Block::Text("look".into()), Block::Image { url: PNG.into() }]);
+    ModelRequest { messages: [Message::User { content }].into(), ..ModelRequest::default() }
+}
+
+/// The filters of DeepSeek, Qwen and OpenRouter decline, as those of others do, and nothing is left out to please them.
+#[tokio::test]
+async fn filters_decline() {
+    for (status, body, words) in [
+        (
+            "400 Bad Request",
+            json!({ "error": { "message": "Content Exists Risk", "code": "invalid_request_error" } }),
+            "Content Exists Risk",
+        ),
+        (
+            "400 Bad Request",
+            json!({ "error": { "message": "Input data may contain inappropriate content.", "code": "data_inspection_failed" } }),
+            "Input data may contain inappropriate content.",
+        ),
+        (
+            "403 Forbidden",
+            json!({ "error": { "message": "Your input was flagged for \"violence\".", "code": 403, "metadata": {
+                "reasons": ["violence"], "flagged_input": "x" } } }),
+            "Your input was flagged for \"violence\".",
+        ),
+    ] {
+        let body = body.to_string();
+        let (server, model) = model(ProviderKind::OpenAi, None, move |_| (status, body.clone())).await;
+        assert_eq!(answer(&*model, with_image()).await, format!("text: {words}\nfinished: Refusal ?"));
+        assert_eq!(server.seen().len(), 1);
+    }
+    let frame = json!({ "error": { "message": "Content Exists Risk" } });
+    let (_server, model) = model(ProviderKind::OpenAi, None, move |_| ("200 OK", format!("data: {frame}\n\n"))).await;
+    assert_eq!(answer(&*model, plain("hi")).await, "text: Content Exists Risk\nfinished: Refusal ?");
+}
+
+/// Whoever writes the filter's words gets no refusal by it.
+#[tokio::test]
+async fn a_quoted_filter_is_none() {
+    let body = json!({ "error": { "message": "cannot read: Content Exists Risk" } }).to_string();
+    let (_server, model) = model(ProviderKind::OpenAi, None, move |_| ("400 Bad Request", body.clone())).await;
+    assert!(answer(&*model, plain("Content Exists Risk")).await.starts_with("Rejected: "));
+}
+
+/// Groq refuses a call that its model wrote wrongly: the model may write a better one.
+#[tokio::test]
+async fn a_call_that_cannot_be_read_is_asked_for_again() {
+    let error = json!({ "error": { "message": "Failed to call a function.", "type": "invalid_request_error",
+        "code": "tool_use_failed", "failed_generation": "<function=clock>", "status_code": 400 } });
+    let frame = format!("data: {error}\n\n");
+    let body = error.to_string();
+    let (_server, refused) = model(ProviderKind::OpenAi, None, move |_| ("400 Bad Request", body.clone())).await;
+    assert!(answer(&*refused, plain("hi")).await.starts_with("Unavailable: "));
+    let (_server, streamed) = model(ProviderKind::OpenAi, None, move |_| ("200 OK", frame.clone())).await;
+    assert!(answer(&*streamed, plain("hi")).await.starts_with("error: Unavailable: "));
+}
+
+/// Without a header, the words say how long to wait.
+#[tokio::test]
+async fn waits_in_words_count() {
+    let words =
+        "Rate limit reached on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000. Please try again in 20s.";
+    let error = json!({ "code": "rate_limit_exceeded", "message": words });
+    let failed = json!({ "type": "response.failed", "response": { "status": "failed", "error": error } });
+    let frame = format!("data: {failed}\n\n");
+    let (_server, streamed) =
+        model(ProviderKind::OpenAi, Some(OpenAiWire::Responses), move |_| ("200 OK", frame.clone())).await;
+    let shown = answer(&*streamed, plain("hi")).await;
+    assert!(shown.starts_with("error: RateLimited: ") && shown.ends_with("retry after 20s"), "{shown}");
+    let body = json!({ "error": error }).to_string();
+    let (_server, refused) = model(ProviderKind::OpenAi, None, move |_| ("429 Too Many Requests", body.clone())).await;
+    let shown = answer(&*refused, plain("hi")).await;
+    assert!(shown.starts_with("RateLimited: ") && shown.ends_with("retry after 20s"), "{shown}");
+}
+
+/// An image that is left out is told of by every call that lacks it, in every conversation.
+#[tokio::test]
+async fn a_model_that_sees_nothing_says_so_each_time() {
+    let judge = |seen: &Seen| match seen.body.contains("image_url") {
+        true => ("400 Bad Request", json!({ "message": "m is not a multimodal model" }).to_string()),
+        false => ("200 OK", CHAT.to_owned()),
+    };
+    let (server, model) = model(ProviderKind::OpenAi, None, judge).await;
+    for requests in [2, 3, 4] {
+        let expected = "notice: images are left out: m reads none\ntext: ok\nfinished: Stop ?";
+        assert_eq!(answer(&*model, with_image()).await, expected);
+        assert_eq!(server.seen().len(), requests);
+    }
+    assert_eq!(answer(&*model, plain("hi")).await, "text: ok\nfinished: Stop ?");
+}
+
+/// What OpenRouter wraps is read: the call is made again without what the provider behind it refuses.
+#[tokio::test]
+async fn a_wrapped_refusal_is_mended() {
+    let judge = |seen: &Seen| {
+        if !seen.body.contains("\"temperature\"") {
+            return ("200 OK", CHAT.to_owned());
+        }
+        let raw =
+            json!({ "error": { "message": "Unsupported parameter: 'temperature' is not supported with this model." } });
+        let error =
+            json!({ "message": "Provider returned error", "code": 400, "metadata": { "raw": raw.to_string() } });
+        ("400 Bad Request", json!({ "error": error }).to_string())
+    };
+    let (_server, model) = model(ProviderKind::OpenAi, None, judge).await;
+    let options = everturn_core::ModelOptions { temperature: Some(200), ..Default::default() };
+    let expected = "notice: temperature is not sent: m does not take it\ntext: ok\nfinished: Stop ?";
+    assert_eq!(answer(&*model, ModelRequest { options, ..plain("hi") }).await, expected);
+}
+
+/// A name that a model made up stays in history, in the shape that vendors take.
+#[tokio::test]
+async fn names_in_history_are_corrected() {
+    let call = |id: &str, name: &str| {
+        let call = ToolUse { id: CallId::new(id), name: name.into(), input: Json::empty_object() };
+        let result =
+            Message::Tool { call_id: CallId::new(id), content: Content::Text("no such tool".into()), is_error: true };
+        [Message::Assistant { content: Content::Blocks(vec![Block::ToolUse(call)]) }, result]
+    };
+    let long = "x".repeat(100);
+    let mut messages = vec![Message::user("hi")];
+    for (id, name) in [("a", "multi_tool_use.parallel"), ("b", ""), ("c", &long), ("d", "clock")] {
+        messages.extend(call(id, name));
+    }
+    for (kind, wire) in [
+        (ProviderKind::OpenAi, Some(OpenAiWire::Chat)),
+        (ProviderKind::OpenAi, Some(OpenAiWire::Responses)),
+        (ProviderKind::Anthropic, None),
+        (ProviderKind::Gemini, None),
+        (ProviderKind::Ollama, None),
+    ] {
+        let (server, model) = model(kind, wire, |_| ("500 Internal Server Error", String::new())).await;
+        let request = ModelRequest { messages: messages.clone().into(), ..ModelRequest::default() };
+        answer(&*model, request.clone()).await;
+        let first = server.last_body();
+        answer(&*model, request).await;
+        assert_eq!(server.last_body(), first, "the same bytes");
+        let mut names = Vec::new();
+        names_in(&serde_json::from_str(&first).unwrap(), &mut names);
+        let is_plain = |name: &String| {
+            (1..=64).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+        };
+        assert!(names.len() >= 4 && names.iter().all(is_plain), "{kind}: {names:?}");
+        assert!(names.iter().any(|name| name == "multi_tool_use_parallel") && names.iter().any(|name| name == "clock"));
+    }
+}
+
+fn names_in(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            let named = ["name", "tool_name"].iter().filter_map(|field| fields.get(*field)?.as_str());
+            names.extend(named.map(str::to_owned));
+            fields.values().for_each(|value| names_in(value, names));
+        }
+        Value::Array(values) => values.iter().for_each(|value| names_in(value, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
