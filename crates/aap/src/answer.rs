@@ -1,6 +1,6 @@
 //! The answer in one piece (`stream: "none"`): what a leg has added to history, once it stops.
 
-use everturn_core::{Answer, CallId, Event, Message};
+use everturn_core::{Answer, Block, CallId, Content, Event, Message};
 use everturn_engine::Flow;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -29,12 +29,14 @@ impl LegAnswer {
             }
             Event::StepFinished(finished) => {
                 self.settle();
-                let message = Message::Assistant { content: finished.content };
+                let message = Message::Assistant { content: without(finished.content, &finished.withheld) };
                 self.order = message.tool_uses().map(|call| call.id.clone()).collect();
                 if !matches!(&message, Message::Assistant { content } if content.is_empty()) {
                     self.messages.push(message);
                 }
             }
+            // The application knows of its own tools.
+            Event::ToolFinished { application: true, .. } => {}
             Event::ToolFinished { call_id, content, is_error, .. } => {
                 let place = self.order.iter().position(|id| *id == call_id).unwrap_or(usize::MAX);
                 self.results.push((place, Message::Tool { call_id, content, is_error }));
@@ -78,6 +80,14 @@ impl LegAnswer {
     pub(crate) fn response(&self) -> Option<Response<'_>> {
         Some(Response { stop_reason: self.stop?, messages: self.messages.iter().map(MessageOut::from).collect() })
     }
+}
+
+/// An answer without the calls that the application is not shown.
+fn without(mut content: Content, withheld: &[CallId]) -> Content {
+    if let Content::Blocks(blocks) = &mut content {
+        blocks.retain(|block| !matches!(block, Block::ToolUse(call) if withheld.contains(&call.id)));
+    }
+    content
 }
 
 /// `AgentResponse`.

@@ -63,7 +63,7 @@ impl Aap {
         query: Result<Query<ListQuery>, QueryRejection>,
     ) -> Result<Page, ApiError> {
         let Query(query) = query.map_err(|error| ApiError::bad_request(error.body_text()))?;
-        let below = query.after.as_deref().map(cursor::decode).transpose()?;
+        let below = query.after.as_deref().filter(|after| !after.is_empty()).map(cursor::decode).transpose()?;
         let mut rows = self.engine.sessions(&caller.tenant, below, PAGE + 1).await?;
         let more = rows.len() > PAGE;
         rows.truncate(PAGE);

@@ -73,10 +73,10 @@ impl Projection for Delta {
 
 /// The calls of a step, whose text was shown in deltas; where retention has dropped those, the text as well.
 fn step_finished(frames: &mut Frames<'_>, finished: StepFinished) {
-    let dropped = finished.deltas_dropped;
-    let blocks = finished.content.into_blocks();
+    let StepFinished { content, deltas_dropped: dropped, withheld, .. } = finished;
+    let blocks = content.into_blocks();
     let is_shown = |block: &Block| match block {
-        Block::ToolUse(_) => true,
+        Block::ToolUse(call) => !withheld.contains(&call.id),
         Block::Text(_) => dropped,
         Block::Thinking { .. } | Block::Image { .. } | Block::Document { .. } => false,
     };
@@ -104,8 +104,10 @@ impl Projection for WholeMessage {
             return common(view, event, frames);
         }
         if let Event::StepFinished(finished) = event.decode()? {
-            let blocks = finished.content.into_blocks();
-            let shown = |(part, block)| Some((part, BlockOut::of(block)?));
+            let StepFinished { content, withheld, .. } = finished;
+            let blocks = content.into_blocks();
+            let is_withheld = |block: &Block| matches!(block, Block::ToolUse(call) if withheld.contains(&call.id));
+            let shown = |(part, block)| Some((part, BlockOut::of(block).filter(|_| !is_withheld(block))?));
             let blocks: Vec<_> = (1..).zip(&blocks).filter_map(shown).collect();
             if blocks.len() > 1 {
                 frames.several();
@@ -149,7 +151,8 @@ fn common(view: &TurnView, event: &RawEvent<'_>, frames: &mut Frames<'_>) -> Res
             }
         }
         Kind::TOOL_FINISHED => {
-            if let Event::ToolFinished { call_id, content, .. } = event.decode()? {
+            // The application knows of its own tools; a result for one that it has not run would be news of no call.
+            if let Event::ToolFinished { call_id, content, application: false, .. } = event.decode()? {
                 let data = ToolResult { tool_call_id: &call_id, content: ContentOut(&content) };
                 frames.event("tool_result", |out| write_json(out, &data));
             }

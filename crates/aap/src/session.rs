@@ -32,23 +32,16 @@ impl Wanted {
         Self { compacted: declared.history_compacted, full: declared.history_full }
     }
 
-    /// The kind that a parameter of the query names.
+    /// The kind that a parameter of the query names, if the agent declares it; else none.
     pub(crate) fn one(parameter: &str, word: &str, declared: Capabilities) -> Result<Self, ApiError> {
-        let wanted = match word {
-            "compacted" => Self { compacted: true, full: false },
-            "full" => Self { compacted: false, full: true },
+        match word {
+            "compacted" => Ok(Self { compacted: declared.history_compacted, full: false }),
+            "full" => Ok(Self { compacted: false, full: declared.history_full }),
             other => {
                 let shown: String = other.chars().take(64).collect();
-                return Err(ApiError::bad_request(format!(
-                    "{parameter}={shown:?} is not known; use compacted or full"
-                )));
+                Err(ApiError::bad_request(format!("{parameter}={shown:?} is not known; use compacted or full")))
             }
-        };
-        if (wanted.compacted && !declared.history_compacted) || (wanted.full && !declared.history_full) {
-            let message = "the session's agent does not offer this kind of history; GET /meta tells which it offers";
-            return Err(ApiError::new(StatusCode::NOT_FOUND, message));
         }
-        Ok(wanted)
     }
 
     /// Whether any history is wanted.

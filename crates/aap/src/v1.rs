@@ -86,8 +86,8 @@ struct SessionsOut<'a> {
 /// The ids of your sessions, newest first, 100 a page.
 #[utoipa::path(
     get, path = "/sessions", operation_id = "aap_v1_list_sessions",
-    params(("after" = Option<String>, Query, pattern = "^p[0-9a-f]{1,16}$", example = "p2a",
-        description = "Where the page begins: `next` of the page before. Without it, the first page")),
+    params(("after" = Option<String>, Query, pattern = "^(p[0-9a-f]{1,16})?$", example = "p2a",
+        description = "Where the page begins: `next` of the page before. Without it, or if it is empty, the first page")),
     responses(
         (
             status = 200, description = "A page", body = SessionsOut<'_>,
@@ -216,7 +216,7 @@ struct SessionWithHistory<'a> {
     params(
         ("id" = String, Path, description = "The session", example = "sess_0198c0ffee"),
         ("history" = Option<String>, Query, pattern = "^(compacted|full)$",
-            description = "Which history is wanted. Without it, every kind that the agent offers"),
+            description = "Which history is wanted; a kind that the agent does not offer is left out. Without it, every kind that the agent offers"),
     ),
     responses(
         (

@@ -9,8 +9,8 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use everturn_core::Timestamp;
-use everturn_engine::{ImportedTurn, NewConversation};
+use everturn_core::{Event, SessionId, Timestamp, context, submission::Submission};
+use everturn_engine::{Flow, ImportedTurn, NewConversation, Target};
 use everturn_http::{
     Object, SESSION_ID, Scope,
     document::{self, Events},
@@ -30,6 +30,7 @@ use crate::{
     request,
     routes::Aap,
     session::{HistoryOut, SessionOut, Wanted},
+    turn,
     version::Version,
     wire::{
         EventV3, NewIn, TurnIn,
@@ -88,8 +89,8 @@ struct SessionsOut<'a> {
 /// Your sessions, newest first, up to 100 a page; fewer where they have many tools.
 #[utoipa::path(
     get, path = "/sessions", operation_id = "aap_v3_list_sessions",
-    params(("after" = Option<String>, Query, pattern = "^p[0-9a-f]{1,16}$", example = "p2a",
-        description = "Where the page begins: `next` of the page before. Without it, the first page")),
+    params(("after" = Option<String>, Query, pattern = "^(p[0-9a-f]{1,16})?$", example = "p2a",
+        description = "Where the page begins: `next` of the page before. Without it, or if it is empty, the first page")),
     responses(
         (
             status = 200, description = "A page", body = SessionsOut<'_>,
@@ -132,7 +133,8 @@ struct CreatedOut<'a> {
 
 /// Create a session
 ///
-/// Nothing runs in it yet; it may begin with messages of an earlier conversation.
+/// Nothing runs in it yet; it may begin with messages of an earlier conversation. If these end in calls of the
+/// application's tools that have no result, the session waits for them.
 #[utoipa::path(
     post, path = "/sessions", operation_id = "aap_v3_create_session",
     params(document::IdempotencyKey),
@@ -155,19 +157,34 @@ async fn create(State(aap): State<Aap>, headers: HeaderMap, body: Body) -> Resul
     let key = submission_key(&headers, Version::V3.creation(), &body)?;
     let (name, agent) = aap.agent_for_new(&caller, &request.agent).await?;
     let seed = request::seed(request.messages.unwrap_or_default(), &agent)?;
+    let is_client = |name: &str| request.tools.iter().flatten().any(|tool| tool.name() == name);
+    let waits = context::unresolved(&seed).iter().any(|call| is_client(&call.name));
     let update = request::update(request.agent, request.tools);
+    if waits {
+        let target = Target::Seeded { agent: name };
+        let submit = turn::submit(caller, target, update, Submission::Begin(seed), key);
+        let started = aap.engine.submit(submit).await.map_err(|error| ApiError::submit(error, None))?;
+        // The calls can be answered once this is told.
+        let rests = |_, event| if matches!(event, Event::Waiting(_)) { Flow::Close } else { Flow::Continue };
+        aap.engine.leg_events(&started).each(rests).await?;
+        return Ok(created(&started.session));
+    }
     let told = (!seed.is_empty()).then(|| ImportedTurn { messages: seed, at: Timestamp::now() });
     let turns = told.into_iter().collect();
     let new = NewConversation { agent: name, id: None, title: None, update, turns };
     let made = aap.engine.create_session(&caller.tenant, new, key).await;
     let made = made.map_err(|error| ApiError::submit(error, None))?;
-    let created = CreatedOut { session_id: made.id.as_str() };
+    Ok(created(&made.id))
+}
+
+fn created(session: &SessionId) -> Response {
+    let created = CreatedOut { session_id: session.as_str() };
     let mut response = (StatusCode::CREATED, Json(created)).into_response();
     // Ids are made of characters that headers take.
-    if let Ok(id) = HeaderValue::from_str(made.id.as_str()) {
+    if let Ok(id) = HeaderValue::from_str(session.as_str()) {
         response.headers_mut().insert(SESSION_ID, id);
     }
-    Ok(response)
+    response
 }
 
 /// Show a session
@@ -244,6 +261,10 @@ async fn history(
     let agent = aap.agent(&caller, &record.config).await;
     let declared = agent.map(|agent| agent.capabilities).unwrap_or_default();
     let wanted = Wanted::one("type", &word, declared)?;
+    if !wanted.any() {
+        let message = "the session's agent does not offer this kind of history; GET /meta tells which it offers";
+        return Err(ApiError::new(StatusCode::NOT_FOUND, message));
+    }
     let history = aap.engine.history(&caller.tenant, &record.id).await?;
     Ok(Json(SessionHistoryOut { history: HistoryOut::new(&history, wanted) }).into_response())
 }

@@ -5,10 +5,10 @@
 
 use std::collections::HashSet;
 
-use crate::{Block, CallId, Compaction, Content, Message, ToolSpec};
+use crate::{Block, CallId, Compaction, Content, Message, ToolSpec, ToolUse};
 
 /// What a call that never got a result is answered with.
-const INTERRUPTED: &str = "Tool call interrupted: it gave no result";
+pub const INTERRUPTED: &str = "Tool call interrupted: it gave no result";
 /// Opens a conversation whose first words are not the user's.
 const OPENING: &str = "(the conversation goes on)";
 /// Begins the message that stands for older history.
@@ -38,23 +38,50 @@ pub fn compact(history: &[Message], compaction: Option<&Compaction>) -> Vec<Mess
 
 /// Any history in the form that every provider takes. Calls without a result get one that says so.
 pub fn normalise(history: &[Message]) -> Conversation {
-    let (mut conversation, mut builder) = build(history);
+    let (mut conversation, mut builder) = build(history, Order::Calls);
     builder.close_calls();
     conversation.messages = builder.messages;
     conversation
 }
 
-/// As [`normalise`], but the calls of the last message may wait for their results still.
-pub fn normalise_waiting(history: &[Message]) -> Conversation {
-    let (mut conversation, mut builder) = build(history);
-    builder.messages.extend(builder.open.into_iter().filter_map(|(_, result)| result));
+/// As [`normalise`], for people: results stay in the order in which they came, since what was shown once must not move.
+pub fn normalise_for_readers(history: &[Message], last_calls: LastCalls) -> Conversation {
+    let (mut conversation, mut builder) = build(history, Order::Arrival);
+    match last_calls {
+        LastCalls::Over => builder.close_calls(),
+        LastCalls::MayWait => builder.messages.extend(builder.open.into_iter().filter_map(|(_, result)| result)),
+    }
     conversation.messages = builder.messages;
     conversation
 }
 
-fn build(history: &[Message]) -> (Conversation, Builder) {
+/// What calls of the last message without a result are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastCalls {
+    /// They have none, and never will.
+    Over,
+    /// They may wait for it still.
+    MayWait,
+}
+
+/// The calls at the end of a history that have no result, in call order.
+pub fn unresolved(history: &[Message]) -> Vec<&ToolUse> {
+    let last = history.iter().rposition(|message| !matches!(message, Message::Tool { .. }));
+    let Some((speaker, results)) = last.and_then(|last| history[last..].split_first()) else { return Vec::new() };
+    let resolves = |message: &Message, id: &CallId| matches!(message, Message::Tool { call_id, .. } if call_id == id);
+    speaker.tool_uses().filter(|call| !results.iter().any(|result| resolves(result, &call.id))).collect()
+}
+
+/// In which order the results of one message's calls stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Calls,
+    Arrival,
+}
+
+fn build(history: &[Message], order: Order) -> (Conversation, Builder) {
     let mut conversation = Conversation::default();
-    let mut builder = Builder::default();
+    let mut builder = Builder { order, messages: Vec::new(), open: Vec::new(), seen: HashSet::new() };
     for message in history {
         match message {
             Message::System { content } if builder.messages.is_empty() => conversation.system.push(content.clone()),
@@ -67,8 +94,8 @@ fn build(history: &[Message]) -> (Conversation, Builder) {
     (conversation, builder)
 }
 
-#[derive(Default)]
 struct Builder {
+    order: Order,
     messages: Vec<Message>,
     /// The calls of the last assistant message, with their results as they come.
     open: Vec<(CallId, Option<Message>)>,
@@ -120,9 +147,11 @@ impl Builder {
     }
 
     fn result(&mut self, id: &CallId, content: &Content, is_error: bool) {
-        let open = self.open.iter_mut().find(|(open, result)| open == id && result.is_none());
-        if let Some((_, result)) = open {
-            *result = Some(Message::Tool { call_id: id.clone(), content: content.clone(), is_error });
+        let Some(at) = self.open.iter().position(|(open, result)| open == id && result.is_none()) else { return };
+        self.open[at].1 = Some(Message::Tool { call_id: id.clone(), content: content.clone(), is_error });
+        if self.order == Order::Arrival {
+            let arrived = self.open.iter().take(at).filter(|(_, result)| result.is_some()).count();
+            self.open[arrived..=at].rotate_right(1);
         }
     }
 

@@ -82,6 +82,10 @@ pub enum Event {
         is_error: bool,
         /// How long the tool ran.
         duration_ms: u64,
+        /// The step that made the call, if the tool never began: no [`Event::ToolIntended`] came before.
+        never_began: Option<u32>,
+        /// Whether the tool is the application's, which runs it and knows of its results by itself.
+        application: bool,
     },
     /// A call of a timer tool was begun: it resolves when the time has come.
     TimerSet {
@@ -154,6 +158,8 @@ impl Event {
             Self::TurnStarted(started) if started.opens_session => 2,
             // Its blocks.
             Self::StepFinished(finished) => u32::try_from(finished.content.blocks().len()).unwrap_or(u32::MAX),
+            // A beginning that no event of its own has told, then the end.
+            Self::ToolFinished { never_began: Some(_), .. } => 2,
             // What went wrong, then the end.
             Self::TurnEnded(_) => 2,
             _ => 1,
@@ -203,6 +209,9 @@ pub struct StepFinished {
     /// Which step it was, where retention has dropped its beginning, too; else zero.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub step: u32,
+    /// Calls of the application's tools that the application never sees: nobody runs them, the server answers them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<CallId>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]

@@ -93,6 +93,8 @@ pub struct CallState {
     pub denial: Option<String>,
     /// The result, as history shows it.
     pub result: Option<Message>,
+    /// Whether the result has its place in history.
+    settled: bool,
 }
 
 /// A call that time resolves.
@@ -104,6 +106,13 @@ pub struct Timer {
     pub wake_at: Timestamp,
     /// Whether it has.
     pub elapsed: bool,
+}
+
+impl Timer {
+    /// How long it has run, in milliseconds.
+    pub fn ran_until(&self, now: Timestamp) -> u64 {
+        u64::try_from(now.millis().saturating_sub(self.from.millis())).unwrap_or(0)
+    }
 }
 
 impl TurnState {
@@ -172,6 +181,9 @@ impl TurnState {
                 }
             }
             Event::Waiting(wait) => {
+                if !wait.is_timed() {
+                    self.settle_results();
+                }
                 self.phase = Phase::Waiting(wait.clone());
                 if let Some(step) = &mut self.step {
                     step.paused = true;
@@ -223,12 +235,30 @@ impl TurnState {
         self.answering().thinking.push_str(text);
     }
 
-    /// What the turn has added to history: its input, then what was said and done. Results stand in the order of
-    /// their calls; calls that wait have none yet. A step under way is not in it.
+    /// What the turn has added to history: its input, then what was said and done. A step under way is not in it, and
+    /// calls that wait have no result yet. Results stand in the order of their calls, but for those that came after the
+    /// turn had waited for somebody: these come after what was there while it waited, so that nothing moves.
     pub fn messages(&self) -> Vec<Message> {
         let mut messages = self.settled.clone();
-        messages.extend(self.calls.iter().filter_map(|call| call.result.clone()));
+        let results = self.calls.iter().filter(|call| !call.settled).filter_map(|call| call.result.clone());
+        messages.extend(results);
         messages
+    }
+
+    /// As [`Self::messages`], without a step whose calls have not all been resolved, unless it is others who must resolve
+    /// them: a call without a result is then one that waits for somebody.
+    pub fn complete_messages(&self) -> Vec<Message> {
+        let waits = matches!(&self.phase, Phase::Waiting(wait) if !wait.is_timed());
+        if waits || self.open_calls().next().is_none() {
+            return self.messages();
+        }
+        let step = self.settled.iter().rposition(|message| matches!(message, Message::Assistant { .. }));
+        self.settled[..step.unwrap_or(self.settled.len())].to_vec()
+    }
+
+    /// The step of a call that the server has not begun to run.
+    pub fn never_began(&self, call: &CallState) -> Option<u32> {
+        call.intent.is_none().then_some(self.steps)
     }
 
     /// The calls that nobody has resolved, in call order.
@@ -286,8 +316,19 @@ impl TurnState {
         }
     }
 
+    /// Gives the results that there are their places in history.
+    fn settle_results(&mut self) {
+        for call in self.calls.iter_mut().filter(|call| !call.settled) {
+            if let Some(result) = &call.result {
+                self.settled.push(result.clone());
+                call.settled = true;
+            }
+        }
+    }
+
     fn settle(&mut self) {
-        self.settled.extend(self.calls.drain(..).filter_map(|call| call.result));
+        self.settle_results();
+        self.calls.clear();
     }
 }
 
@@ -316,6 +357,7 @@ impl CallState {
             granted: None,
             denial: None,
             result: None,
+            settled: false,
         }
     }
 }

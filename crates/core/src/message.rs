@@ -153,6 +153,16 @@ impl Content {
         }
     }
 
+    /// The texts of a tool's result: parts that stand by themselves, each on lines of its own.
+    pub fn result_text(&self) -> String {
+        let Self::Blocks(blocks) = self else { return self.text() };
+        let texts = blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.as_str()),
+            Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } | Block::Document { .. } => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         match self {

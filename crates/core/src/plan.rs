@@ -116,7 +116,8 @@ fn resolution(state: &CallState, cut_short: bool) -> Option<Resolution> {
         (CallRoute::Inline, _) => false,
         (CallRoute::Permission, Some(true)) => true,
         (CallRoute::Permission | CallRoute::Form, Some(false)) => {
-            let text = match &state.denial {
+            // Applications send the field also where nobody has written into it.
+            let text = match state.denial.as_deref().map(str::trim).filter(|reason| !reason.is_empty()) {
                 Some(reason) => format!("Tool call denied: {reason}"),
                 None => "Tool call denied".to_owned(),
             };

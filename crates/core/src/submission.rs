@@ -5,7 +5,10 @@
 
 use std::collections::HashSet;
 
-use crate::{Answer, CallId, CancelReason, Content, Event, Message, Outcome, TurnState, Wait, WaitingFor};
+use crate::{
+    Answer, CallId, CallRoute, CallState, CancelReason, Content, Event, Message, Outcome, Timestamp, TurnState, Wait,
+    WaitingFor,
+};
 
 /// What a client submits to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,22 +191,22 @@ fn admit_answers(
 
 /// The events that end a waiting turn because a new message takes its place: every open call gets a result, as
 /// providers want it, and the turn its end.
-pub fn supersede(state: &TurnState) -> Vec<Event> {
-    close(state, "Tool call skipped: the user sent a new message", CancelReason::Superseded)
+pub fn supersede(state: &TurnState, now: Timestamp) -> Vec<Event> {
+    close(state, "Tool call skipped: the user sent a new message", CancelReason::Superseded, now)
 }
 
 /// The events that end a turn which no step runs in: open calls get this text as their result.
-pub fn close(state: &TurnState, text: &str, reason: CancelReason) -> Vec<Event> {
-    let mut events: Vec<_> = state
-        .open_calls()
-        .map(|open| Event::ToolFinished {
-            call_id: open.call.id.clone(),
-            tool: open.call.name.clone(),
-            content: Content::Text(text.to_owned()),
-            is_error: true,
-            duration_ms: 0,
-        })
-        .collect();
+pub fn close(state: &TurnState, text: &str, reason: CancelReason, now: Timestamp) -> Vec<Event> {
+    let closed = |open: &CallState| Event::ToolFinished {
+        call_id: open.call.id.clone(),
+        tool: open.call.name.clone(),
+        content: Content::Text(text.to_owned()),
+        is_error: true,
+        duration_ms: open.timer.map_or(0, |timer| timer.ran_until(now)),
+        never_began: state.never_began(open),
+        application: open.route == CallRoute::Client,
+    };
+    let mut events: Vec<_> = state.open_calls().map(closed).collect();
     events.push(Event::TurnEnded(state.ended(Outcome::Cancelled { reason })));
     events
 }

@@ -23,6 +23,8 @@ pub(crate) struct Place {
 
 /// A turn to begin.
 pub(crate) struct Begin {
+    /// What happens in it first, before anybody runs it.
+    pub(crate) opening: Vec<Event>,
     pub(crate) expected_version: Option<u64>,
     /// What the session's turns have used.
     pub(crate) used_before: Usage,
@@ -56,10 +58,10 @@ impl Engine {
         slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         let Place { session, agent, config } = place;
-        let Begin { expected_version, used_before, supersedes, prior, input } = begin;
+        let Begin { opening, expected_version, used_before, supersedes, prior, input } = begin;
         let tenant = submit.tenant.clone();
         let at = Timestamp::now();
-        let opens_session = expected_version.is_none();
+        let opens_session = expected_version.is_none() && opening.is_empty();
         let (supersedes, mut writes) = match supersedes {
             Some(Superseded { end, writes }) => (Some(end), writes),
             None => (None, Vec::new()),
@@ -76,9 +78,10 @@ impl Engine {
             by: submit.account.key.clone(),
             options: submit.options.clone(),
         });
+        let events: Vec<_> = std::iter::once(started).chain(opening).collect();
         let mut state = TurnState::default();
-        state.apply(1, &started);
-        let segment = segment(1, at, &[started]);
+        (1..).zip(&events).for_each(|(seq, event)| state.apply(seq, event));
+        let segment = segment(1, at, &events);
         let turn = TurnId::mint();
         let command = BeginTurn {
             tenant: tenant.clone(),
@@ -160,8 +163,9 @@ impl Engine {
     ) -> Result<Superseded, SubmitError> {
         let mut state = self.fold(&turn.id).await?;
         let mut writes = forms::cancelled(&state);
-        let events = submission::supersede(&state);
-        let segment = segment(state.head + 1, Timestamp::now(), &events);
+        let now = Timestamp::now();
+        let events = submission::supersede(&state, now);
+        let segment = segment(state.head + 1, now, &events);
         for (seq, event) in (state.head + 1..).zip(&events) {
             state.apply(seq, event);
         }

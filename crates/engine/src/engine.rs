@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{CancelReason, Message, SessionId, TenantId, Timestamp, TurnId, TurnState, context};
+use everturn_core::{
+    CancelReason, Message, SessionId, TenantId, Timestamp, TurnId, TurnState,
+    context::{self, LastCalls},
+};
 use everturn_store::{
     Command, CommandKey, DeleteSession, NodeId, SecretBox, SessionRecord, SessionRow, Store, StoreError, TurnRecord,
     TurnStatus,
@@ -184,19 +187,26 @@ impl Engine {
         self.0.store.sessions(tenant, below, limit).await
     }
 
-    /// The session's history, the finished steps of a running turn included.
+    /// The session's history. Of a turn that runs, or waits for time alone, it has the steps that are complete: a call
+    /// without a result waits for somebody.
     pub async fn history(&self, tenant: &TenantId, session: &SessionId) -> Result<History, ReadError> {
         let mut turns = self.0.store.turns(tenant, session).await?;
-        if let Some(running) = turns.iter_mut().find(|turn| turn.status == TurnStatus::Running) {
-            let state = self.fold(&running.id).await?;
-            running.messages = state.messages();
-            running.compaction = state.compaction;
+        let works = |turn: &&mut TurnRecord| match &turn.status {
+            TurnStatus::Running => true,
+            TurnStatus::Waiting(wait) => wait.is_timed(),
+            TurnStatus::Queued | TurnStatus::Ended(_) => false,
+        };
+        if let Some(turn) = turns.iter_mut().find(works) {
+            let state = self.fold(&turn.id).await?;
+            turn.messages = state.complete_messages();
+            turn.compaction = state.compaction;
         }
         let is_open = |turn: &TurnRecord| matches!(turn.status, TurnStatus::Running | TurnStatus::Waiting(_));
         let open = turns.iter().any(is_open);
         let Prior { messages: full, compaction, .. } = Prior::of(turns);
         let compacted = context::compact(&full, compaction.as_ref());
-        let given = if open { context::normalise_waiting(&compacted) } else { context::normalise(&compacted) };
+        let last_calls = if open { LastCalls::MayWait } else { LastCalls::Over };
+        let given = context::normalise_for_readers(&compacted, last_calls);
         let mut compacted: Vec<_> = given.system.into_iter().map(|content| Message::System { content }).collect();
         compacted.extend(given.messages);
         Ok(History { full, compacted })

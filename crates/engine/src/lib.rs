@@ -40,6 +40,7 @@ mod reader;
 mod repetition;
 mod retention;
 mod running;
+mod seeded;
 mod session_reader;
 mod session_update;
 mod settings;

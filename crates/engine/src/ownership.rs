@@ -1,6 +1,6 @@
 //! The turns that this process owns: running them, and taking over those whose owner is gone.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use everturn_core::{SessionConfig, SessionId, TenantId, TurnId, TurnState};
 use everturn_store::{ClaimedTurn, StoreError};
@@ -70,6 +70,7 @@ impl Engine {
             silences: Silences::default(),
             notices_told: Vec::new(),
             misfits: Vec::new(),
+            begun: HashMap::new(),
         };
         self.0.tasks.spawn(async move {
             let left = turn.run(live).await;

@@ -105,7 +105,7 @@ impl Engine {
             OpenError::Read(error) => SubmitError::Read(error),
             // What it began was deleted or taken back since.
             OpenError::NotFound | OpenError::Cursor { .. } | OpenError::Part { .. } => match submit.target {
-                Target::New { .. } => SubmitError::RepeatedGone { session: session.clone() },
+                Target::New { .. } | Target::Seeded { .. } => SubmitError::RepeatedGone { session: session.clone() },
                 Target::Existing(_) | Target::Named { .. } => SubmitError::NotFound,
             },
         })?;

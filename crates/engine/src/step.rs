@@ -10,6 +10,7 @@ use everturn_models::{ModelError, ModelErrorKind, ModelEvent, ModelFinish, Model
 use sha2::{Digest as _, Sha256};
 
 use crate::{
+    Settings,
     draft::Drafts,
     metrics::Label,
     output_format::Misfit,
@@ -153,7 +154,9 @@ impl Turn {
             self.void_attempt(error.message, attempts + 1, usage)?;
             return self.fit_context(Some(used)).await;
         }
-        let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempts));
+        // A provider that asks for no time at all is not asked again at once: it would say the same.
+        let asked = error.retry_after.filter(|asked| !asked.is_zero());
+        let wait = asked.unwrap_or_else(|| backoff(settings.retry_base, attempts).min(settings.retry_max));
         let may_retry = error.is_retryable() && attempts < settings.retries && self.silences.allow_retry();
         if may_retry && wait <= settings.retry_max {
             self.void_attempt(error.message, attempts + 1, usage)?;
@@ -169,9 +172,9 @@ impl Turn {
             self.silences = Silences::default();
             return Ok(true);
         }
-        if may_retry && error.retry_after.is_some_and(|w| w <= settings.pause_max) {
+        if let Some(pause) = pause(settings, &error, wait, attempts).filter(|pause| *pause <= settings.pause_max) {
             self.void_attempt(error.message, attempts + 1, usage)?;
-            let wake_at = after(Timestamp::now(), wait);
+            let wake_at = after(Timestamp::now(), pause);
             self.pause(Wait { calls: Vec::new(), wake_at: Some(wake_at) }).await?;
             return Ok(false);
         }
@@ -321,7 +324,8 @@ impl Turn {
         let step = self.state.step.get_or_insert_default();
         let (mut thinking, text) = (std::mem::take(&mut step.thinking), std::mem::take(&mut step.text));
         thinking.push_str(afterthought);
-        let calls: Vec<_> = step.calls.iter().map(|(call, _)| call.clone()).collect();
+        let routed = step.calls.clone();
+        let calls: Vec<_> = routed.iter().map(|(call, _)| call.clone()).collect();
         let finish = match finish {
             ModelFinish::Stop if calls.is_empty() => Finish::Stop,
             ModelFinish::Stop => Finish::ToolUse,
@@ -329,8 +333,19 @@ impl Turn {
             ModelFinish::Refusal => Finish::Refusal,
         };
         let content = Content::answer(thinking, signature, text, calls);
-        self.record(Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false, step: 0 }))?;
+        let withheld = self.withheld(&routed, finish);
+        let finished = StepFinished { content, finish, usage, deltas_dropped: false, step: 0, withheld };
+        self.record(Event::StepFinished(finished))?;
         Ok(())
+    }
+
+    /// The application's calls that nobody will run: it is not shown them, since it would run them.
+    pub(crate) fn withheld(&self, calls: &[(ToolUse, CallRoute)], finish: Finish) -> Vec<CallId> {
+        let cut_short = !matches!(finish, Finish::Stop | Finish::ToolUse);
+        let is_withheld = |(call, route): &&(ToolUse, CallRoute)| {
+            self.is_applications(&call.name, route) && (cut_short || *route != CallRoute::Client)
+        };
+        calls.iter().filter(is_withheld).map(|(call, _)| call.id.clone()).collect()
     }
 }
 
@@ -375,6 +390,19 @@ fn cache_key(session: &SessionId) -> String {
 /// So long after a time.
 fn after(time: Timestamp, wait: Duration) -> Timestamp {
     Timestamp(time.millis().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)))
+}
+
+/// How long a turn rests before it asks a provider again that said when: first as long as it said; then, of one that has
+/// asked to slow down as often as calls are made again, twice as long each time.
+fn pause(settings: &Settings, error: &ModelError, wait: Duration, attempts: u32) -> Option<Duration> {
+    error.retry_after?;
+    match attempts.checked_sub(settings.retries) {
+        None => error.is_retryable().then_some(wait),
+        Some(pauses) if error.kind == ModelErrorKind::RateLimited => {
+            Some(wait.max(settings.retry_max.saturating_mul(2_u32.saturating_pow(pauses))))
+        }
+        Some(_) => None,
+    }
 }
 
 /// Doubles with each attempt, with jitter so that turns that failed together do not return together.

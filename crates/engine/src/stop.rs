@@ -153,12 +153,12 @@ impl Engine {
         let mut state = self.fold(&turn.id).await?;
         let mut writes = forms::cancelled(&state);
         let queued = turn.status == TurnStatus::Queued;
+        let at = Timestamp::now();
         let events = if queued {
             vec![Event::TurnEnded(state.ended(Outcome::Cancelled { reason }))]
         } else {
-            submission::close(&state, turn::cancelled_text(reason), reason)
+            submission::close(&state, turn::cancelled_text(reason), reason, at)
         };
-        let at = Timestamp::now();
         let segment = segment(state.head + 1, at, &events);
         apply_all(&mut state, &events);
         let noticed = Noticed { tenant, session: &session.id, turn: &turn.id };

@@ -18,6 +18,7 @@ use crate::{
     accept::{Begin, Place, Resume},
     account::Slot,
     prior::Prior,
+    seeded,
     tail::Tail,
 };
 
@@ -91,6 +92,12 @@ impl Submit {
 pub enum Target {
     /// A new one, with this agent.
     New {
+        /// Name of the agent.
+        agent: String,
+    },
+    /// A new one, with this agent, that begins with a conversation which ends in calls without a result: the application's
+    /// are waited for, the others are over. No model is called yet.
+    Seeded {
         /// Name of the agent.
         agent: String,
     },
@@ -172,7 +179,7 @@ impl Engine {
         let begun = Instant::now();
         for conflicts in 0..MAX_CONFLICTS {
             let result = match &submit.target {
-                Target::New { agent } => {
+                Target::New { agent } | Target::Seeded { agent } => {
                     Box::pin(self.begin_session(submit, SessionId::mint(), agent, &mut slot)).await
                 }
                 Target::Existing(session) => Box::pin(self.submit_to(submit, session, &mut slot)).await,
@@ -222,7 +229,12 @@ impl Engine {
         submission::admit(SessionPhase::Idle, &submit.submission, submit.on_busy, |_| false)?;
         let Submission::Begin(input) = &submit.submission else { return Err(submission::Refused::Empty.into()) };
         self.acquire(submit, true, slot).await?;
+        let opening = match submit.target {
+            Target::Seeded { .. } => seeded::opening(input, &config),
+            Target::New { .. } | Target::Existing(_) | Target::Named { .. } => Vec::new(),
+        };
         let begin = Begin {
+            opening,
             expected_version: None,
             used_before: Usage::default(),
             supersedes: None,
@@ -301,7 +313,8 @@ impl Engine {
                 }
                 let expected_version = Some(expected_version);
                 let prior = if submit.begins_history { Prior::default() } else { Prior::for_model(turns) };
-                let begin = Begin { expected_version, used_before, supersedes, prior, input };
+                let opening = Vec::new();
+                let begin = Begin { opening, expected_version, used_before, supersedes, prior, input };
                 self.begin_turn(submit, place, begin, slot).await
             }
             (Submission::Answers(answers) | Submission::SomeAnswers(answers), Some(turn)) => {

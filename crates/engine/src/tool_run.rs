@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use everturn_core::{CallId, CallRoute, Content, EffectId, Event, Json, Resolution, Timestamp, ToolUse};
+use everturn_core::{CallId, CallRoute, CallState, Content, EffectId, Event, Json, Resolution, Timestamp, ToolUse};
 use everturn_tools::{FormRequest, Reporter, Tool, ToolContext, ToolKind, WaitRequest, cap_output};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
@@ -81,6 +81,24 @@ impl Turn {
         checked.unwrap_or_else(|reason| CallRoute::Refused { reason })
     }
 
+    /// Whether a call is one of the application's tools, be it one that cannot be run.
+    pub(crate) fn is_applications(&self, name: &str, route: &CallRoute) -> bool {
+        match route {
+            CallRoute::Client => true,
+            CallRoute::Refused { .. } => self.config.client_tools.iter().any(|tool| tool.name == name),
+            CallRoute::Inline | CallRoute::Permission | CallRoute::Form => false,
+        }
+    }
+
+    /// How long a call has run, in milliseconds.
+    pub(crate) fn ran_for(&self, call: &CallState) -> u64 {
+        match (&call.timer, self.begun.get(&call.call.id)) {
+            (Some(timer), _) => timer.ran_until(Timestamp::now()),
+            (None, Some(begun)) => millis_since(*begun),
+            (None, None) => 0,
+        }
+    }
+
     /// Whether the session has this server-side tool.
     pub(crate) fn may_call(&self, name: &str) -> bool {
         let enabled = self.agent.enabled(&self.config, &self.shared.tools);
@@ -123,6 +141,7 @@ impl Turn {
                 label: spec.title.clone().unwrap_or_else(|| spec.name.clone()),
                 step: self.state.steps,
             })?);
+            self.begun.insert(run.call.id.clone(), Instant::now());
         }
         if let Some(pushed) = last {
             self.log.durable(pushed.seq).await?;
@@ -166,7 +185,7 @@ impl Turn {
         };
         let content =
             Content::Text(format!("The wait is over. It was until {}; now it is {}.", time(timer.wake_at), time(now)));
-        let duration_ms = u64::try_from(now.millis().saturating_sub(timer.from.millis())).unwrap_or(0);
+        let duration_ms = timer.ran_until(now);
         self.finished(Outcome { call_id, name, content, is_error: false, duration_ms, label: "ok" })
     }
 
@@ -175,15 +194,21 @@ impl Turn {
         let ToolUse { id: call_id, name, input } = run.call;
         match self.write_artifact(&name, &call_id, &input).await {
             Err(text) => {
-                let content = Content::Text(format!("Error: {text}"));
-                self.finished(Outcome { call_id, name, content, is_error: true, duration_ms: 0, label: "error" })
+                let (content, duration_ms) = (Content::Text(format!("Error: {text}")), millis_since(begun));
+                self.finished(Outcome { call_id, name, content, is_error: true, duration_ms, label: "error" })
             }
             Ok(Written { artifact, writes }) => {
                 let text = format!("Kept as artifact {}, version {}.", artifact.id, artifact.version);
-                let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
                 self.count_call(&name, "ok");
-                let content = Content::Text(text);
-                let finished = Event::ToolFinished { call_id, tool: name, content, is_error: false, duration_ms };
+                let finished = Event::ToolFinished {
+                    call_id,
+                    tool: name,
+                    content: Content::Text(text),
+                    is_error: false,
+                    duration_ms: millis_since(begun),
+                    never_began: None,
+                    application: false,
+                };
                 // The version, its content and the word of it: all in one commit.
                 let pushed = self.record_all(&[Event::ArtifactFinished(artifact), finished], writes)?;
                 // The next version is counted from what is stored.
@@ -246,7 +271,7 @@ impl Turn {
                 name: run.call.name,
                 content: cap_output(content, cap),
                 is_error,
-                duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+                duration_ms: millis_since(begun),
                 label: if is_error { "error" } else { "ok" },
             }
         }
@@ -263,7 +288,11 @@ impl Turn {
         let Outcome { call_id, name: tool, content, is_error, duration_ms, label } = outcome;
         self.drop_question(&call_id)?;
         self.count_call(&tool, label);
-        self.record(Event::ToolFinished { call_id, tool, content, is_error, duration_ms })?;
+        self.begun.remove(&call_id);
+        let state = self.state.calls.iter().find(|state| state.call.id == call_id);
+        let never_began = state.and_then(|state| self.state.never_began(state));
+        let application = state.is_some_and(|state| self.is_applications(&tool, &state.route));
+        self.record(Event::ToolFinished { call_id, tool, content, is_error, duration_ms, never_began, application })?;
         Ok(())
     }
 
@@ -272,4 +301,8 @@ impl Turn {
         let tool = if self.shared.tools.get(name).is_some() { name } else { "unknown" }.to_owned();
         self.shared.metrics.tool_calls.get_or_create(&ToolLabels { tool, outcome }).inc();
     }
+}
+
+fn millis_since(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

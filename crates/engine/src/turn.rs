@@ -3,11 +3,16 @@
 //! The turn's state is the fold of its log; every change is an event first. Cancelling is dropping the work under way
 //! (which ends provider calls and tools) and recording how the turn ends.
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::Instant,
+};
 
 use everturn_core::{
-    CallId, CancelReason, Content, EffectClass, Event, FailureCode, Finish, Next, Outcome, Phase, SessionConfig,
-    SessionId, StepFinished, TenantId, Timestamp, TurnState, Usage, Wait, next,
+    CallId, CallState, CancelReason, Content, EffectClass, Event, FailureCode, Finish, Next, Outcome, Phase,
+    SessionConfig, SessionId, StepFinished, TenantId, Timestamp, TurnState, Usage, Wait, next,
 };
 use everturn_store::{Rest, TurnStatus, Write};
 use futures_util::FutureExt as _;
@@ -89,6 +94,8 @@ pub(crate) struct Turn {
     pub(crate) notices_told: Vec<String>,
     /// Answers of the step under way that did not have the format that was asked for.
     pub(crate) misfits: Vec<Misfit>,
+    /// When calls began to run, for those that a stop ends.
+    pub(crate) begun: HashMap<CallId, Instant>,
 }
 
 impl Turn {
@@ -236,12 +243,13 @@ impl Turn {
         let mut writes = forms::cancelled(&state);
         writes.extend(self.spend_summary());
         if let Some(step) = &state.step {
-            let content = step.content();
-            let finished = StepFinished { content, finish: Finish::Aborted, usage, deltas_dropped: false, step: 0 };
+            let (content, finish) = (step.content(), Finish::Aborted);
+            let withheld = self.withheld(&step.calls, finish);
+            let finished = StepFinished { content, finish, usage, deltas_dropped: false, step: 0, withheld };
             events.push(Event::StepFinished(finished));
             state.apply(state.head + 1, &events[0]);
         }
-        events.extend(state.open_calls().map(|open| Event::ToolFinished {
+        let cut_off = |open: &CallState| Event::ToolFinished {
             call_id: open.call.id.clone(),
             tool: open.call.name.clone(),
             content: Content::Text(match &open.intent {
@@ -250,8 +258,11 @@ impl Turn {
                 Some((_, EffectClass::ReadOnly | EffectClass::Idempotent)) | None => calls.to_owned(),
             }),
             is_error: true,
-            duration_ms: 0,
-        }));
+            duration_ms: self.ran_for(open),
+            never_began: state.never_began(open),
+            application: self.is_applications(&open.call.name, &open.route),
+        };
+        events.extend(state.open_calls().map(cut_off));
         events.push(Event::TurnEnded(state.ended(outcome)));
         self.rest(events, writes).await
     }

@@ -164,9 +164,9 @@ async fn view(
         let shown: String = name.chars().take(64).collect();
         ViewError::invalid("VIEW_UNKNOWN", format!("as={shown:?} is not a view; there are: {}", views.names()))
     })?;
-    // A header that is not text is no cursor either.
+    // A header that is not text is no cursor either; browsers send an empty one before they have seen a frame.
     let resumed = headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let cursor = match resumed.or(query.since) {
+    let cursor = match resumed.filter(|text| !text.is_empty()).or(query.since) {
         Some(text) => text.parse::<Cursor>().map_err(|error| ViewError::cursor(&text, &error))?,
         None => Cursor::default(),
     };

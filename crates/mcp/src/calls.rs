@@ -9,12 +9,13 @@ use std::{
 use everturn_core::{Json, TenantId};
 use everturn_tools::Reporter;
 use rmcp::model::{GetExtensions as _, GetMeta as _, NumberOrString, ProgressToken, RequestId};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// For so long after a call a server may still speak of it.
 const ECHO: Duration = Duration::from_secs(10);
-/// For so long after a call was left, a question may be its, and is not put to another call of the same tenant.
-const FORGOTTEN: Duration = Duration::from_secs(10 * 60);
+/// Calls of one tenant that were left, of which it is known which they are.
+const LEFT: usize = 1000;
 
 /// Names an outgoing request before it has an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +23,13 @@ pub(crate) struct CallKey(u64);
 
 /// The calls in flight. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Calls(Arc<Mutex<Table>>);
+pub(crate) struct Calls(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    table: Mutex<Table>,
+    over: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Table {
@@ -30,8 +37,41 @@ struct Table {
     open: HashMap<CallKey, Open>,
     /// When each tenant last had a call in flight.
     tenants: HashMap<TenantId, Instant>,
-    /// Those who have left a call before it was answered: the server may work on it still, and speak of it at any time.
-    left: HashMap<TenantId, Instant>,
+    /// Those who have left calls before they were answered: the server may work on these still, and speak of them at any
+    /// time.
+    left: HashMap<TenantId, Left>,
+}
+
+/// What one tenant has left.
+#[derive(Debug, Default)]
+struct Left {
+    calls: Vec<LeftCall>,
+    /// Whether there were more than are known.
+    more: bool,
+}
+
+#[derive(Debug)]
+struct LeftCall {
+    request: RequestId,
+    at: Instant,
+    /// Whether the server has answered since it was told that nobody waits for the call.
+    acknowledged: bool,
+}
+
+impl Left {
+    fn add(&mut self, request: RequestId) {
+        if self.calls.len() == LEFT {
+            self.calls.remove(0);
+            self.more = true;
+        }
+        self.calls.push(LeftCall { request, at: Instant::now(), acknowledged: false });
+    }
+
+    /// Whether a question may be of one of them. One that the server was told about asks no more; if it does, the question
+    /// reaches another conversation of the same tenant, and no other tenant.
+    fn may_ask(&self) -> bool {
+        self.calls.iter().any(|call| !call.acknowledged && call.at.elapsed() < ECHO)
+    }
 }
 
 impl Table {
@@ -50,7 +90,7 @@ impl Table {
     /// Whether a question that names no call must be of the only one in flight.
     fn is_certain(&mut self) -> bool {
         let Some(tenant) = self.only_tenant() else { return false };
-        self.open.len() == 1 && self.left.get(&tenant).is_none_or(|left| left.elapsed() > FORGOTTEN)
+        self.open.len() == 1 && !self.left.get(&tenant).is_some_and(Left::may_ask)
     }
 }
 
@@ -77,11 +117,15 @@ impl Drop for OpenCall {
         let open = self.calls.table(|table| {
             let open = table.open.remove(&self.key)?;
             table.tenants.insert(open.tenant.clone(), Instant::now());
-            if !self.answered {
-                table.left.insert(open.tenant.clone(), Instant::now());
+            // What was never sent, the server knows nothing of.
+            if !self.answered
+                && let Some(request) = open.request.clone()
+            {
+                table.left.entry(open.tenant.clone()).or_default().add(request);
             }
             Some(open)
         });
+        self.calls.0.over.notify_waiters();
         if let Some(open) = open {
             open.over.cancel();
         }
@@ -165,6 +209,43 @@ impl Calls {
         })
     }
 
+    /// The server has said what came of a request. If that was left, nothing more is to come of it.
+    pub(crate) fn answered(&self, request: &RequestId) {
+        self.table(|table| {
+            table.left.retain(|_, left| {
+                left.calls.retain(|call| !same(&call.request, request));
+                left.more || !left.calls.is_empty()
+            });
+        });
+    }
+
+    /// The server has answered something after it was told that nobody waits for this request.
+    pub(crate) fn acknowledged(&self, request: &RequestId) {
+        self.table(|table| {
+            let mut left = table.left.values_mut().flat_map(|left| &mut left.calls);
+            if let Some(call) = left.find(|call| same(&call.request, request)) {
+                call.acknowledged = true;
+            }
+        });
+    }
+
+    /// Whether others than this tenant have left calls that the server may still speak of.
+    pub(crate) fn others_have_left(&self, tenant: &TenantId) -> bool {
+        self.table(|table| table.left.keys().any(|other| other != tenant))
+    }
+
+    /// Waits until no call is in flight.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let mut over = std::pin::pin!(self.0.over.notified());
+            over.as_mut().enable();
+            if self.table(|table| table.open.is_empty()) {
+                return;
+            }
+            over.await;
+        }
+    }
+
     /// The request of the only call in flight.
     pub(crate) fn only_request(&self) -> Option<RequestId> {
         self.table(|table| {
@@ -174,7 +255,7 @@ impl Calls {
     }
 
     fn table<T>(&self, with: impl FnOnce(&mut Table) -> T) -> T {
-        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut self.0.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -237,9 +318,29 @@ mod tests {
         assert_eq!(asks("ann"), (true, true));
         assert_eq!(asks("ann"), (true, true), "the one before was answered");
         drop(calls.open(tenant("ann"), Reporter::default()));
+        assert_eq!(asks("ann"), (true, true), "the one before was never sent");
+        let request = RequestId::Number(7);
+        let leave = || {
+            let left = calls.open(tenant("ann"), Reporter::default());
+            calls.table(|table| table.open.values_mut().for_each(|open| open.request = Some(request.clone())));
+            drop(left);
+        };
+        leave();
         // Of the same tenant: its news may be shown, its questions belong to another conversation.
         assert_eq!(asks("ann"), (false, true));
+        calls.acknowledged(&request);
+        assert_eq!(asks("ann"), (true, true), "the server knows that nobody waits for it");
         calls.table(|table| table.tenants.clear());
         assert_eq!(asks("bob"), (false, false), "however long ago");
+        assert!(calls.others_have_left(&tenant("bob")) && !calls.others_have_left(&tenant("ann")));
+        calls.answered(&request);
+        calls.table(|table| table.tenants.clear());
+        assert!(!calls.others_have_left(&tenant("bob")));
+        assert_eq!(asks("bob"), (true, true), "nothing more comes of it");
+        for _ in 0..2 * LEFT {
+            leave();
+        }
+        calls.answered(&request);
+        assert!(calls.others_have_left(&tenant("bob")), "some are not known any more");
     }
 }

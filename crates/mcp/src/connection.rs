@@ -9,7 +9,7 @@ use rmcp::{
     Peer, RoleClient, ServiceExt as _,
     model::{
         CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientNotification,
-        ClientRequest, JsonObject, ListToolsRequest, LoggingLevel, PaginatedRequestParams, RequestId,
+        ClientRequest, JsonObject, ListToolsRequest, LoggingLevel, PaginatedRequestParams, PingRequest, RequestId,
         RequestMetaObject, ServerResult, SetLevelRequest, SetLevelRequestParams,
     },
     service::{ClientInitializeError, PeerRequestOptions, RunningService, ServiceError},
@@ -127,7 +127,7 @@ impl Connection {
             handle = self.peer.send_request_with_option(request, options) => handle.map_err(|error| self.unanswered(error))?,
             () = self.ears.link.broken() => return Err(self.lost()),
         };
-        let mut abandoned = Abandoned { peer: &self.peer, id: Some(handle.id.clone()) };
+        let mut abandoned = Abandoned { connection: self, id: Some(handle.id.clone()) };
         let answer = tokio::select! {
             biased;
             answer = handle.await_response() => answer.map_err(|error| self.unanswered(error)),
@@ -172,7 +172,7 @@ enum Unanswered {
 
 /// Tells the server when nobody waits for an answer any more.
 struct Abandoned<'c> {
-    peer: &'c Peer<RoleClient>,
+    connection: &'c Connection,
     id: Option<RequestId>,
 }
 
@@ -180,11 +180,19 @@ impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
         let reason = "nobody waits for the result any more".to_owned();
-        let params = CancelledNotificationParam::new(Some(id), Some(reason));
+        let params = CancelledNotificationParam::new(Some(id.clone()), Some(reason));
         let notification = ClientNotification::CancelledNotification(CancelledNotification::new(params));
-        let peer = self.peer.clone();
+        let (peer, ears) = (self.connection.peer.clone(), self.connection.ears.clone());
         runtime.spawn(async move {
-            let _ = tokio::time::timeout(ASIDE, peer.send_notification(notification)).await;
+            let told = tokio::time::timeout(ASIDE, peer.send_notification(notification)).await;
+            if !matches!(told, Ok(Ok(()))) || !ears.one_channel {
+                return;
+            }
+            // Whatever it asks after it has answered this, it asks knowing that the call is over.
+            let ping = peer.send_request(ClientRequest::PingRequest(PingRequest::default()));
+            if let Ok(Ok(_)) = tokio::time::timeout(ASIDE, ping).await {
+                ears.calls.acknowledged(&id);
+            }
         });
     }
 }

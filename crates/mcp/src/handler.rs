@@ -9,14 +9,13 @@ use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
         ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomRequest, CustomResult,
-        ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode, Extensions,
+        ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode,
         FormElicitationCapability, Implementation, ProtocolVersion,
     },
     service::{InboundStreamOrigin, RequestContext},
 };
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 
 use crate::{tap::Ears, words::shortened};
 
@@ -45,10 +44,10 @@ impl Handler {
         &self,
         message: &str,
         schema: Value,
-        origin: &Extensions,
-        withdrawn: &CancellationToken,
+        context: &RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let request = match origin.get::<InboundStreamOrigin>() {
+        let (withdrawn, written) = (&context.ct, self.ears.peeked.take_schema(&context.id));
+        let request = match context.extensions.get::<InboundStreamOrigin>() {
             Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id),
             Some(InboundStreamOrigin::Unassociated) | None => None,
         };
@@ -56,7 +55,11 @@ impl Handler {
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         };
         let invalid = |reason: String| ErrorData::invalid_params(reason, None);
-        let schema = Json::of(&schema).map_err(|error| invalid(error.to_string()))?;
+        let schema = match written {
+            // People are asked in the order in which the server wrote the fields.
+            Some(written) => written,
+            None => Json::of(&schema).map_err(|error| invalid(error.to_string()))?,
+        };
         SchemaCheck::default().compile(&schema).map_err(|error| invalid(error.to_string()))?;
         let (title, description) = title_and_rest(message);
         let question = Question { title, description, schema };
@@ -110,7 +113,7 @@ impl ClientHandler for Handler {
         match request {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
                 let schema = serde_json::to_value(requested_schema).unwrap_or_default();
-                self.ask(&message, schema, &context.extensions, &context.ct).await
+                self.ask(&message, schema, &context).await
             }
             _ => Ok(ElicitResult::new(ElicitationAction::Decline)),
         }
@@ -128,7 +131,7 @@ impl ClientHandler for Handler {
                 (params.get("message").and_then(Value::as_str), params.get("requestedSchema"))
             && params.get("mode").is_none_or(|mode| mode == "form")
         {
-            let result = self.ask(message, schema.clone(), &context.extensions, &context.ct).await?;
+            let result = self.ask(message, schema.clone(), &context).await?;
             return Ok(CustomResult::new(serde_json::to_value(result).unwrap_or_default()));
         }
         if request.method == ELICITATION {

@@ -27,6 +27,8 @@ mod listing;
 mod metrics;
 mod naming;
 mod outcome;
+mod peek;
+mod process;
 mod scan;
 mod server;
 mod servers;

@@ -14,6 +14,7 @@ struct Shared {
     broken: CancellationToken,
     reason: Mutex<Option<String>>,
     tools_changed: Notify,
+    another_wanted: Notify,
 }
 
 impl Link {
@@ -31,6 +32,16 @@ impl Link {
     /// Why it stands no more, if so.
     pub(crate) fn reason(&self) -> Option<String> {
         self.0.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says that somebody needs a connection on which nobody else has left anything.
+    pub(crate) fn want_another(&self) {
+        self.0.another_wanted.notify_one();
+    }
+
+    /// Waits until somebody needs another connection.
+    pub(crate) async fn another_wanted(&self) {
+        self.0.another_wanted.notified().await;
     }
 
     /// Says that the server has other tools now.

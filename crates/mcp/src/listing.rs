@@ -15,6 +15,7 @@ use crate::{
     connection::Connection,
     health::LeftOut,
     naming::tool_name,
+    peek::Peeked,
     server::Server,
     tool::McpTool,
     words::{one_line, shortened},
@@ -48,6 +49,7 @@ pub(crate) async fn list(connection: &Connection, server: &Arc<Server>) -> Resul
     let mut cursor = None;
     let mut cursors = HashSet::new();
     let mut listing = Listing::default();
+    connection.ears.peeked.forget_tools();
     for _ in 0..MAX_PAGES {
         let (page, next) = match connection.list_page(cursor.take()).await? {
             None => return Ok(listing),
@@ -68,7 +70,7 @@ pub(crate) async fn list(connection: &Connection, server: &Arc<Server>) -> Resul
         let reason = format!("a server may have {MAX_TOOLS} tools on {MAX_PAGES} pages; the rest is left out");
         listing.left_out.push(LeftOut { tool: "(more)".to_owned(), reason });
     }
-    listing.fill(found, server);
+    listing.fill(found, server, &connection.ears.peeked);
     Ok(listing)
 }
 
@@ -101,7 +103,7 @@ fn read_tool(tool: Value) -> Found {
 }
 
 impl Listing {
-    fn fill(&mut self, found: Vec<Found>, server: &Arc<Server>) {
+    fn fill(&mut self, found: Vec<Found>, server: &Arc<Server>, peeked: &Peeked) {
         let mut names: HashMap<String, String> = HashMap::new();
         let mut schemas = 0;
         for tool in found {
@@ -110,6 +112,9 @@ impl Listing {
                 if tool.name.is_empty() || tool.name.len() > NAME_BYTES {
                     let reason = format!("its name has {} bytes; 1 to {NAME_BYTES} are allowed", tool.name.len());
                     return Err(leave_out(reason));
+                }
+                if peeked.runs_as_task_only(&tool.name) {
+                    return Err(leave_out("it runs as a task only, and tasks are not offered here".to_owned()));
                 }
                 let made = make(&tool, server).map_err(&leave_out)?;
                 schemas += made.spec.input_schema.as_str().len();

@@ -5,9 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use everturn_core::Json;
+use everturn_core::{Json, TenantId};
 use everturn_tools::{Tool, ToolContext, ToolFailure, ToolOutput, ToolSet};
-use tokio::{process::Child, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -19,16 +19,16 @@ use crate::{
     link::Link,
     listing::{self, Listing},
     metrics::{CallLabels, ServerLabel},
+    peek::Peeked,
+    process::{Guarded, end, retire},
     stdio,
     tap::Ears,
     tool::McpTool,
     words::{Secrets, shortened},
 };
 
-/// How long a guard may take to end everything; it has shorter times of its own.
-const GUARD: Duration = Duration::from_secs(12);
-/// How long its last words on standard error may take to be read once everybody is gone.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Processes of one server that have been replaced and still work on calls.
+const MAX_REPLACED: usize = 4;
 /// Between two lists of a server that changes them often.
 const BETWEEN_LISTS: Duration = Duration::from_secs(1);
 /// Longest trouble that is told, in bytes.
@@ -44,6 +44,8 @@ pub(crate) struct Server {
     metrics: Metrics,
     present: Mutex<Present>,
     state: watch::Sender<ServerState>,
+    /// How often a connection was to be replaced by another.
+    replaced: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -69,7 +71,8 @@ impl Server {
     pub(crate) fn new(config: ServerConfig, metrics: Metrics) -> Self {
         let chatter = Chatter::new(&config.name, Secrets::of(&config), Secrets::sure(&config));
         let (state, secrets) = (watch::Sender::new(ServerState::Starting), Secrets::sure(&config));
-        Self { config, chatter, secrets, metrics, present: Mutex::default(), state }
+        let (present, replaced) = (Mutex::default(), watch::Sender::new(0));
+        Self { config, chatter, secrets, metrics, present, state, replaced }
     }
 
     pub(crate) fn health(&self) -> ServerHealth {
@@ -111,7 +114,7 @@ impl Server {
         input: Json,
     ) -> Result<ToolOutput, ToolFailure> {
         let mut count = Count { server: &self, begun: Instant::now(), outcome: "cancelled" };
-        let result = match self.connection() {
+        let result = match self.connection_for(&context.tenant).await {
             Ok(connection) => connection.call(&self.config.name, &tool, &input, context).await,
             Err(failure) => Err(failure),
         };
@@ -138,6 +141,20 @@ impl Server {
                 Err(ToolFailure(format!("MCP server {name:?} is still being started; try again in a while")))
             }
         })
+    }
+
+    /// A connection for a tenant's call. Where nothing says which call a question is of, that is one on which no other
+    /// tenant has left a call: questions would have to be declined on it for good.
+    async fn connection_for(&self, tenant: &TenantId) -> Result<Arc<Connection>, ToolFailure> {
+        let mut replaced = self.replaced.subscribe();
+        let connection = self.connection()?;
+        let ears = &connection.ears;
+        if !ears.one_channel || !ears.calls.others_have_left(tenant) {
+            return Ok(connection);
+        }
+        ears.link.want_another();
+        let _ = tokio::time::timeout(self.config.start_timeout, replaced.changed()).await;
+        self.connection()
     }
 
     /// Runs it until it is told to stop, however often it fails.
@@ -180,21 +197,12 @@ impl Server {
         around: &Surroundings,
         up: &prometheus_client::metrics::gauge::Gauge,
     ) -> Option<String> {
-        let ears = Ears { calls: Calls::default(), link: Link::default(), chatter: self.chatter.clone() };
         let mut guard = None;
-        let started = tokio::select! {
-            biased;
-            () = around.stop.cancelled() => None,
-            started = tokio::time::timeout(self.config.start_timeout, self.start(around, &ears, &mut guard)) => {
-                Some(started.unwrap_or_else(|_| {
-                    Err(format!("it was not ready within {} s", self.config.start_timeout.as_secs_f64()))
-                }))
-            }
-        };
-        let ended = match started {
+        let mut replaced = JoinSet::new();
+        let ended = match self.begin(around, &mut guard).await {
             None => None,
             Some(Err(trouble)) => Some(trouble),
-            Some(Ok((connection, listing))) => {
+            Some(Ok((mut connection, listing))) => {
                 // Before its tools are told: somebody may wait for one of them, and call it at once.
                 self.present(|present| {
                     present.software = connection.software.clone();
@@ -204,7 +212,15 @@ impl Server {
                 self.take(listing, around).await;
                 up.set(1);
                 self.state.send_replace(ServerState::Ready);
-                let ended = self.follow(&connection, around).await;
+                let ended = loop {
+                    match self.follow(&connection, around).await {
+                        Followed::Ended(ended) => break ended,
+                        Followed::AnotherWanted => {
+                            self.replace(around, &mut connection, &mut guard, &mut replaced).await;
+                            self.replaced.send_modify(|times| *times += 1);
+                        }
+                    }
+                };
                 // First of all, so that no call begins on a connection that has ended.
                 self.present(|present| {
                     present.connection = None;
@@ -219,22 +235,71 @@ impl Server {
             }
         };
         // Nobody of the first one shall be left when a second one starts.
-        let code = match guard {
-            Some((guard, errors)) => {
-                let code = end(guard).await;
-                let _ = tokio::time::timeout(LAST_WORDS, errors).await;
-                code
-            }
-            None => None,
-        };
+        let code = end(guard).await;
+        replaced.join_all().await;
         ended.map(|trouble| self.explain(&trouble, code))
+    }
+
+    /// Starts it within its time. `None` if it is told to stop meanwhile.
+    async fn begin(
+        self: &Arc<Self>,
+        around: &Surroundings,
+        guard: &mut Option<Guarded>,
+    ) -> Option<Result<(Arc<Connection>, Listing), String>> {
+        let ears = Ears {
+            calls: Calls::default(),
+            link: Link::default(),
+            chatter: self.chatter.clone(),
+            peeked: Peeked::default(),
+            one_channel: matches!(self.config.endpoint, Endpoint::Stdio { .. }),
+        };
+        tokio::select! {
+            biased;
+            () = around.stop.cancelled() => None,
+            started = tokio::time::timeout(self.config.start_timeout, self.start(around, &ears, guard)) => {
+                Some(started.unwrap_or_else(|_| {
+                    Err(format!("it was not ready within {} s", self.config.start_timeout.as_secs_f64()))
+                }))
+            }
+        }
+    }
+
+    /// Starts another process of it for the calls to come. The former one ends once the calls that it has are over.
+    async fn replace(
+        self: &Arc<Self>,
+        around: &Surroundings,
+        connection: &mut Arc<Connection>,
+        guard: &mut Option<Guarded>,
+        replaced: &mut JoinSet<()>,
+    ) {
+        while replaced.try_join_next().is_some() {}
+        if replaced.len() >= MAX_REPLACED {
+            return self.chatter.remark("too many processes of it still work on calls; no other is started");
+        }
+        let mut new_guard = None;
+        match self.begin(around, &mut new_guard).await {
+            Some(Ok((another, listing))) => {
+                self.present(|present| present.connection = Some(Arc::clone(&another)));
+                let former = std::mem::replace(connection, another);
+                let former_guard = std::mem::replace(guard, new_guard);
+                replaced.spawn(retire(former, former_guard, around.stop.clone()));
+                self.take(listing, around).await;
+            }
+            Some(Err(trouble)) => {
+                self.chatter.remark(&format!("another process of it could not be started: {trouble}"));
+                end(new_guard).await;
+            }
+            None => {
+                end(new_guard).await;
+            }
+        }
     }
 
     async fn start(
         self: &Arc<Self>,
         around: &Surroundings,
         ears: &Ears,
-        guard: &mut Option<(Child, JoinHandle<()>)>,
+        guard: &mut Option<Guarded>,
     ) -> Result<(Arc<Connection>, Listing), String> {
         let connection = match &self.config.endpoint {
             Endpoint::Stdio { program, .. } => {
@@ -255,18 +320,19 @@ impl Server {
     }
 
     /// Follows a server that is ready. Says why it ended, if nobody told it to.
-    async fn follow(self: &Arc<Self>, connection: &Connection, around: &Surroundings) -> Option<String> {
+    async fn follow(self: &Arc<Self>, connection: &Connection, around: &Surroundings) -> Followed {
         let link = &connection.ears.link;
         loop {
             tokio::select! {
                 biased;
-                () = around.stop.cancelled() => return None,
-                () = link.broken() => return Some(link.reason().unwrap_or_default()),
+                () = around.stop.cancelled() => return Followed::Ended(None),
+                () = link.broken() => return Followed::Ended(Some(link.reason().unwrap_or_default())),
+                () = link.another_wanted() => return Followed::AnotherWanted,
                 () = link.tools_changed() => {}
             }
             let listed = tokio::select! {
                 biased;
-                () = around.stop.cancelled() => return None,
+                () = around.stop.cancelled() => return Followed::Ended(None),
                 () = link.broken() => continue,
                 listed = tokio::time::timeout(self.config.start_timeout, listing::list(connection, self)) => listed,
             };
@@ -277,7 +343,7 @@ impl Server {
             }
             tokio::select! {
                 biased;
-                () = around.stop.cancelled() => return None,
+                () = around.stop.cancelled() => return Followed::Ended(None),
                 () = link.broken() => {}
                 () = tokio::time::sleep(BETWEEN_LISTS) => {}
             }
@@ -325,16 +391,12 @@ impl Server {
     }
 }
 
-/// Waits for a guard, which ends as soon as its input does and nothing is left.
-async fn end(mut guard: Child) -> Option<i32> {
-    drop(guard.stdin.take());
-    match tokio::time::timeout(GUARD, guard.wait()).await {
-        Ok(status) => status.ok()?.code(),
-        Err(_) => {
-            tracing::error!(target: "everturn::mcp", guard = guard.id(), "the guard of an MCP server does not end");
-            None
-        }
-    }
+/// What comes of a server that is ready.
+enum Followed {
+    /// It has ended. Says why, if nobody told it to.
+    Ended(Option<String>),
+    /// Somebody needs another process of it.
+    AnotherWanted,
 }
 
 /// Counts a call when it is over, also if nobody waits for it any more.

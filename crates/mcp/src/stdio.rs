@@ -20,6 +20,7 @@ use crate::{
     Endpoint, Launcher, ServerConfig,
     config::Bytes,
     lines::{Line, Lines},
+    peek::may_lack,
     scan::{MAX_VALUES, Scan},
     tap::Ears,
 };
@@ -189,7 +190,12 @@ impl StdioTransport {
             return self.refuse(&scan, &too_many_values());
         }
         match serde_json::from_slice(line) {
-            Ok(message) => Some(message),
+            Ok(message) => {
+                if may_lack(&message) {
+                    self.ears.peeked.look(line);
+                }
+                Some(message)
+            }
             Err(error) => {
                 // Hidden before it is cut, so that no part of a secret is left.
                 let start = String::from_utf8_lossy(&line[..line.len().min(SCANNED_BYTES)]);

@@ -14,7 +14,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use crate::{calls::Calls, chatter::Chatter, link::Link, words::shortened};
+use crate::{calls::Calls, chatter::Chatter, link::Link, peek::Peeked, words::shortened};
 
 /// Longest text of a message about progress, in bytes.
 const PROGRESS_BYTES: usize = 4 * 1024;
@@ -35,6 +35,9 @@ pub(crate) struct Ears {
     pub(crate) calls: Calls,
     pub(crate) link: Link,
     pub(crate) chatter: Chatter,
+    pub(crate) peeked: Peeked,
+    /// Whether all calls share one channel, so that nothing says which of them a question is of.
+    pub(crate) one_channel: bool,
 }
 
 impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
@@ -77,7 +80,18 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
 impl Ears {
     /// Gives back what is not for us.
     fn hear(&self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
-        let JsonRpcMessage::Notification(notification) = message else { return Some(message) };
+        let notification = match message {
+            JsonRpcMessage::Notification(notification) => notification,
+            JsonRpcMessage::Response(ref response) => {
+                self.calls.answered(&response.id);
+                return Some(message);
+            }
+            JsonRpcMessage::Error(ref error) => {
+                error.id.iter().for_each(|id| self.calls.answered(id));
+                return Some(message);
+            }
+            JsonRpcMessage::Request(_) => return Some(message),
+        };
         match notification.notification {
             // It withdraws a question; the SDK knows which.
             ServerNotification::CancelledNotification(_) => return Some(JsonRpcMessage::Notification(notification)),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use everturn_core::{ArtifactRef, Json};
 use everturn_http::document;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Number, json};
 
 use crate::{
     forms::kinds,
@@ -22,6 +22,20 @@ pub(crate) enum Frame<'a> {
     Start { session_id: &'a str, message_id: &'a str, agent_id: &'a str },
     /// A tool begins.
     ToolStarted { tool_call_id: &'a str, tool_name: &'a str, label: &'a str, iteration: u32 },
+    /// How far a tool is.
+    ToolProgress {
+        tool_call_id: &'a str,
+        #[schema(value_type = f64)]
+        progress: Number,
+        /// What `progress` will be in the end, where the tool says so.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false, value_type = f64, required = false)]
+        total: Option<Number>,
+        /// What it does now, in its words.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        message: Option<String>,
+    },
     /// A tool is done.
     ToolCompleted { tool_call_id: &'a str, tool_name: &'a str, success: bool, message: &'a str, duration_ms: u64 },
     /// The first version of an artifact is being written.

@@ -6,6 +6,7 @@ use everturn_core::{
     RawEvent, TurnEnded, Wake,
 };
 use everturn_engine::{Cursor, Flow, Frames, Projection, TurnView, write_cursor, write_json};
+use serde_json::Number;
 
 use crate::{
     frame::{ArtifactOut, Frame, Payload},
@@ -65,6 +66,19 @@ impl Projection for Native {
     }
 }
 
+/// Shows how far a tool is; what says nothing of it is passed over.
+fn tool_progress(frames: &mut Frames<'_>, tool_call_id: &str, params: &Json) {
+    #[derive(serde::Deserialize)]
+    struct Progress {
+        progress: Number,
+        total: Option<Number>,
+        message: Option<String>,
+    }
+    if let Ok(Progress { progress, total, message }) = serde_json::from_str(params.as_str()) {
+        show(frames, &Frame::ToolProgress { tool_call_id, progress, total, message });
+    }
+}
+
 /// The text of a notice about a model call; `None` for what tool servers log.
 fn model_notice(params: &Json) -> Option<String> {
     #[derive(serde::Deserialize)]
@@ -97,8 +111,13 @@ fn decoded(view: &TurnView, event: &Event, frames: &mut Frames<'_>) -> Result<Fl
             let tool_call_id = call_id.as_str();
             show(frames, &Frame::ToolStarted { tool_call_id, tool_name: tool, label, iteration: *step });
         }
-        Event::ToolFinished { call_id, tool, content, is_error, duration_ms } => {
-            let (tool_call_id, result) = (call_id.as_str(), content.text());
+        Event::ToolFinished { call_id, tool, content, is_error, duration_ms, never_began, .. } => {
+            let (tool_call_id, result) = (call_id.as_str(), content.result_text());
+            if let Some(step) = never_began {
+                frames.several();
+                let iteration = (*step).max(1);
+                show(frames, &Frame::ToolStarted { tool_call_id, tool_name: tool, label: tool, iteration });
+            }
             let message = &result[..result.floor_char_boundary(SHOWN_RESULT)];
             let (success, duration_ms) = (!is_error, *duration_ms);
             show(frames, &Frame::ToolCompleted { tool_call_id, tool_name: tool, success, message, duration_ms });
@@ -117,6 +136,9 @@ fn decoded(view: &TurnView, event: &Event, frames: &mut Frames<'_>) -> Result<Fl
             if let Some(message) = model_notice(params) {
                 show(frames, &Frame::Notice { message: &message });
             }
+        }
+        Event::Notified { call_id: Some(call), method, params } if method == "notifications/progress" => {
+            tool_progress(frames, call.as_str(), params);
         }
         Event::Dropped { count } => show(frames, &Frame::Compacted { dropped_events: *count }),
         Event::TurnEnded(ended) => {
@@ -218,17 +240,17 @@ fn user_message(outcome: &Outcome, response: &str) -> &'static str {
         }
         Outcome::MaxTokens => "The answer became too long and was cut off.",
         Outcome::Refused => "The assistant declined to answer this.",
-        Outcome::Failed { code, retryable, .. } => match code {
+        Outcome::Failed { code: FailureCode::StepLimit, .. } => {
+            "The assistant stopped after many steps. Send a message to let it go on."
+        }
+        Outcome::Failed { retryable: false, .. } => "Something went wrong. The assistant's operator must look into it.",
+        Outcome::Failed { code, retryable: true, .. } => match code {
             FailureCode::LlmProviderUnavailable | FailureCode::LlmRequestTimeout => {
                 "The assistant cannot be reached at the moment. Please try again later."
             }
             FailureCode::LlmRateLimited => "The assistant is very busy at the moment. Please try again later.",
-            FailureCode::StepLimit => "The assistant stopped after many steps. Send a message to let it go on.",
-            FailureCode::LlmProviderError | FailureCode::Internal if *retryable => {
+            FailureCode::LlmProviderError | FailureCode::Internal | FailureCode::StepLimit => {
                 "Something went wrong. Please try again."
-            }
-            FailureCode::LlmProviderError | FailureCode::Internal => {
-                "The assistant cannot answer, and trying again will not help. Please tell the people who run it."
             }
         },
     }

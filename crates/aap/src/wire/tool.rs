@@ -38,6 +38,12 @@ pub(crate) struct V3In {
     parameters: Box<RawValue>,
 }
 
+impl V3In {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 impl From<V1In> for ToolSpec {
     fn from(tool: V1In) -> Self {
         let V1In { name, title, description, input_schema } = tool;

@@ -39,8 +39,9 @@ impl RawEvent<'_> {
                 Event::ToolIntended { call_id, effect_id, effect, tool, label, step }
             }
             Kind::TOOL_FINISHED => {
-                let ToolFinishedForm { call_id, tool, content, is_error, duration_ms } = self.json()?;
-                Event::ToolFinished { call_id, tool, content, is_error, duration_ms }
+                let form: ToolFinishedForm = self.json()?;
+                let ToolFinishedForm { call_id, tool, content, is_error, duration_ms, never_began, application } = form;
+                Event::ToolFinished { call_id, tool, content, is_error, duration_ms, never_began, application }
             }
             Kind::WAITING => Event::Waiting(self.json()?),
             Kind::RESUMED => {
@@ -102,8 +103,10 @@ impl SegmentBuilder {
                 let form = ToolIntendedForm { call_id, effect_id, effect: *effect, tool, label, step: *step };
                 self.push_json(Kind::TOOL_INTENDED, at, &form);
             }
-            Event::ToolFinished { call_id, tool, content, is_error, duration_ms } => {
-                let form = ToolFinishedForm { call_id, tool, content, is_error: *is_error, duration_ms: *duration_ms };
+            Event::ToolFinished { call_id, tool, content, is_error, duration_ms, never_began, application } => {
+                let (is_error, duration_ms) = (*is_error, *duration_ms);
+                let (never_began, application) = (*never_began, *application);
+                let form = ToolFinishedForm { call_id, tool, content, is_error, duration_ms, never_began, application };
                 self.push_json(Kind::TOOL_FINISHED, at, &form);
             }
             Event::Waiting(form) => self.push_json(Kind::WAITING, at, form),
@@ -181,6 +184,10 @@ struct ToolFinishedForm<I = CallId, C = Content, S = String> {
     is_error: bool,
     #[serde(default)]
     duration_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    never_began: Option<u32>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    application: bool,
 }
 
 #[derive(Serialize, Deserialize)]

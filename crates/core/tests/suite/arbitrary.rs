@@ -185,9 +185,9 @@ fn beside() -> impl Strategy<Value = Event> {
 /// How a step or a turn ended.
 fn end() -> impl Strategy<Value = Event> {
     prop_oneof![
-        (content(), finish(), usage(), any::<bool>(), 0..9_u32).prop_map(
-            |(content, finish, usage, deltas_dropped, step)| {
-                Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped, step })
+        (content(), finish(), usage(), any::<bool>(), 0..9_u32, vec(call_id(), 0..3)).prop_map(
+            |(content, finish, usage, deltas_dropped, step, withheld)| {
+                Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped, step, withheld })
             }
         ),
         (outcome(), usage(), ".{0,8}", vec(artifact(), 0..3)).prop_map(|(outcome, usage, response, artifacts)| {
@@ -238,13 +238,15 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
         (call_id(), effect(), "[a-z]{1,6}", ".{0,6}", 1..9_u32).prop_map(|(call_id, effect, tool, label, step)| {
             Event::ToolIntended { call_id, effect_id: EffectId::mint(), effect, tool, label, step }
         }),
-        (call_id(), "[a-z]{1,6}", content(), any::<bool>(), 0..9999_u64).prop_map(
-            |(call_id, tool, content, is_error, duration_ms)| Event::ToolFinished {
+        (call_id(), "[a-z]{1,6}", content(), any::<bool>(), 0..9999_u64, option::of(0..9_u32), any::<bool>()).prop_map(
+            |(call_id, tool, content, is_error, duration_ms, never_began, application)| Event::ToolFinished {
                 call_id,
                 tool,
                 content,
                 is_error,
-                duration_ms
+                duration_ms,
+                never_began,
+                application
             }
         ),
         wait().prop_map(Event::Waiting),

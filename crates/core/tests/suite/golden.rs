@@ -78,6 +78,7 @@ fn steps() {
                 usage,
                 deltas_dropped: false,
                 step: 0,
+                withheld: vec![call("c1")],
             }),
             Event::StepFinished(StepFinished {
                 content: Content::Text("é".into()),
@@ -85,6 +86,7 @@ fn steps() {
                 usage,
                 deltas_dropped: true,
                 step: 2,
+                withheld: Vec::new(),
             }),
             Event::StepRestarted { reason: "cut".into(), attempt: 2, usage },
             Event::ModelChanged { model: "p/n".into(), reason: "down".into() },
@@ -99,7 +101,7 @@ fn steps() {
             (5, r#"{"call":{"id":"c1","name":"look","input":{"a": 1}},"route":{"refused":{"reason":"no"}}}"#),
             (
                 6,
-                r#"{"content":{"blocks":[{"thinking":{"text":"hm","signature":"s"}},{"text":"yes"},{"tool_use":{"id":"c1","name":"look","input":{"a": 1}}}]},"finish":"tool_use","usage":{"input":3,"output":1}}"#,
+                r#"{"content":{"blocks":[{"thinking":{"text":"hm","signature":"s"}},{"text":"yes"},{"tool_use":{"id":"c1","name":"look","input":{"a": 1}}}]},"finish":"tool_use","usage":{"input":3,"output":1},"withheld":["c1"]}"#,
             ),
             (
                 6,
@@ -142,6 +144,17 @@ fn tools_forms_and_timers() {
                 content: Content::Text("r".into()),
                 is_error: true,
                 duration_ms: 12,
+                never_began: None,
+                application: false,
+            },
+            Event::ToolFinished {
+                call_id: call("c1"),
+                tool: "look".into(),
+                content: Content::Text("r".into()),
+                is_error: true,
+                duration_ms: 0,
+                never_began: Some(2),
+                application: true,
             },
             Event::TimerSet { call_id: call("c3"), from: Timestamp(5), wake_at: Timestamp(9) },
             Event::FormOpened(form),
@@ -170,6 +183,10 @@ fn tools_forms_and_timers() {
         &[
             (9, r#"{"call_id":"c1","effect_id":"eff_1","effect":"read_only","tool":"look","label":"Look","step":2}"#),
             (10, r#"{"call_id":"c1","tool":"look","content":{"text":"r"},"is_error":true,"duration_ms":12}"#),
+            (
+                10,
+                r#"{"call_id":"c1","tool":"look","content":{"text":"r"},"is_error":true,"duration_ms":0,"never_began":2,"application":true}"#,
+            ),
             (15, r#"{"call_id":"c3","from":5,"wake_at":9}"#),
             (
                 16,

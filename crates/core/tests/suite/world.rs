@@ -232,7 +232,7 @@ impl World {
                 }
             };
             let (tool, content) = (self.name_of(&call_id), Content::Text(text));
-            self.push(Event::ToolFinished { call_id, tool, content, is_error: false, duration_ms: 0 });
+            self.push(finished_tool(call_id, tool, content));
         }
     }
 
@@ -281,8 +281,8 @@ impl World {
         assert_eq!(admit(phase, &begin, OnBusy::Supersede, |_| false), Ok(Admission::Supersede));
         self.crashes();
         match self.choose(8) {
-            0 => self.push_all(supersede(&self.state.clone())),
-            1 => self.push_all(close(&self.state.clone(), "stopped", CancelReason::UserStop)),
+            0 => self.push_all(supersede(&self.state.clone(), Timestamp(self.now))),
+            1 => self.stop(),
             2 | 3 => self.wake(wait),
             chosen => {
                 let mut answers: Vec<_> = wait.calls.iter().filter_map(|call| self.answer(call)).collect();
@@ -300,11 +300,15 @@ impl World {
         }
     }
 
+    fn stop(&mut self) {
+        self.push_all(close(&self.state.clone(), "stopped", CancelReason::UserStop, Timestamp(self.now)));
+    }
+
     /// Lets time pass until the turn is due, if it ever is; then gives the answers that time gives.
     fn wake(&mut self, wait: &Wait) {
         let Some(wake_at) = wait.wake_at else {
             // Nobody comes: somebody stops it.
-            return self.push_all(close(&self.state.clone(), "stopped", CancelReason::UserStop));
+            return self.stop();
         };
         self.now = self.now.max(wake_at.millis());
         let due = |call: &&WaitingCall| call.until.is_some_and(|until| until.millis() <= self.now);
@@ -329,8 +333,13 @@ impl World {
 }
 
 fn finished(content: Content, finish: Finish) -> Event {
-    let usage = Usage::of(2, 3);
-    Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false, step: 0 })
+    let (usage, withheld) = (Usage::of(2, 3), Vec::new());
+    Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false, step: 0, withheld })
+}
+
+fn finished_tool(call_id: CallId, tool: String, content: Content) -> Event {
+    let (is_error, duration_ms, never_began, application) = (false, 0, None, false);
+    Event::ToolFinished { call_id, tool, content, is_error, duration_ms, never_began, application }
 }
 
 /// What a whole log folds to. A run that was dropped counts as the events that it stands for.

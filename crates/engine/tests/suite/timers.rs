@@ -298,17 +298,58 @@ async fn a_short_wait_for_the_provider_is_made_at_work() {
     .assert_eq(&world.act(Act::User("hi")).await);
 }
 
+/// However short the waits that it asks for: they would come to seconds, and a limit lasts for minutes.
+#[tokio::test]
+async fn a_provider_that_asks_to_slow_down_again_and_again_is_waited_for_at_rest() {
+    let limited = (0..4).map(|_| vec![fail_after(RateLimited, Duration::from_millis(5))]);
+    let setup = Setup::new(limited.chain([vec![say("Hello"), stop()]])).settings(|settings| {
+        settings.retry_max = Duration::from_millis(10);
+        settings.retries = 2;
+    });
+    let world = World::start(setup).await;
+    let started = world.begin("hi").await;
+    expect![[r#"
+        1 turn started in a new session: user: "hi"
+        2 step 1 with test/one
+        3 step restarted after 1, 0+0 tokens: provider says RateLimited
+        4 step restarted after 2, 0+0 tokens: provider says RateLimited
+        5 step restarted after 3, 0+0 tokens: provider says RateLimited
+        6 waiting for the provider
+        7 resumed
+        8 step restarted after 4, 0+0 tokens: provider says RateLimited
+        9 waiting for the provider
+        10 resumed
+        11 text "Hello"
+        12 step finished: Stop, 100+10 tokens: "Hello"
+        13 ended, 100+10 tokens: completed
+    "#]]
+    .assert_eq(&world.end_of(&started.turn).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_asks_for_no_time_is_not_asked_again_at_once() {
+    let limited = (0..4).map(|_| vec![fail_after(RateLimited, Duration::ZERO)]);
+    let setup = Setup::new(limited.chain([vec![say("Hello"), stop()]]));
+    let world = World::start(setup).await;
+    let begun = tokio::time::Instant::now();
+    let transcript = world.act(Act::User("hi")).await;
+    assert!(transcript.ends_with("completed\n"), "{transcript}");
+    // Half of 0.5, 1, 2 and 4 seconds at least.
+    assert!(begun.elapsed() >= Duration::from_millis(3750), "{:?}", begun.elapsed());
+}
+
 #[tokio::test]
 async fn a_provider_is_not_waited_for_again_and_again() {
     let scripts = (0..9).map(|_| vec![fail_after(RateLimited, Duration::from_millis(2))]);
     let setup = Setup::new(scripts).settings(|settings| {
         settings.retry_max = Duration::from_millis(1);
+        settings.pause_max = Duration::from_millis(10);
         settings.retries = 3;
     });
     let world = World::start(setup).await;
     let started = world.begin("hi").await;
     let transcript = world.end_of(&started.turn).await;
-    assert_eq!(transcript.matches("waiting for the provider").count(), 3, "{transcript}");
+    assert_eq!(transcript.matches("waiting for the provider").count(), 7, "{transcript}");
     let TurnStatus::Ended(Outcome::Failed { code, retryable, .. }) = world.turn_record(&started.turn).await.status
     else {
         panic!("{transcript}");

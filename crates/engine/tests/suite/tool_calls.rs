@@ -129,9 +129,9 @@ async fn a_mixed_step_shows_all_calls_then_runs_what_it_may_then_waits() {
             > history
             user: "go"
             assistant: [c1 weather{}, c2 weather{}, c3 look{}, c4 pay{}]
+            result c3: "look ran with {}"
             result c1: "one"
             result c2: "two"
-            result c3: "look ran with {}"
             result c4: "pay ran with {}"
             assistant: "Done."
         "#]],

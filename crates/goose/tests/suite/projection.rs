@@ -47,7 +47,7 @@ fn call(id: &str) -> ToolUse {
 
 fn finished(content: Content, finish: Finish) -> Event {
     let usage = Usage::of(150, 75);
-    Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false, step: 0 })
+    Event::StepFinished(StepFinished { content, finish, usage, deltas_dropped: false, step: 0, withheld: Vec::new() })
 }
 
 fn ended(outcome: Outcome) -> Event {

@@ -152,9 +152,7 @@ impl StreamableHttpClient for HttpClient {
         let response = self.send(with_headers(builder, session.as_deref(), headers)).await?;
         match response.status() {
             StatusCode::NOT_FOUND if session.is_some() => Err(self.session_is_gone()),
-            status if status.is_success() && kind(&response) == Some(EVENTS) => {
-                Ok(events::events(response.bytes_stream(), self.most, None, self.ears.link.clone()))
-            }
+            status if status.is_success() && kind(&response) == Some(EVENTS) => Ok(self.events(response, None)),
             // It has nothing to say unasked, in whatever words it says so.
             status if status.is_success() || status.is_client_error() => {
                 Err(StreamableHttpError::ServerDoesNotSupportSse)
@@ -196,6 +194,17 @@ impl HttpClient {
         })
     }
 
+    fn events(&self, response: Response, request: Option<RequestId>) -> BoxStream<'static, Result<Sse, SseError>> {
+        let peeked = self.ears.peeked.clone();
+        let events = events::events(response.bytes_stream(), self.most, request, self.ears.link.clone());
+        let look = move |event: &Result<Sse, SseError>| {
+            if let Ok(Sse { data: Some(data), .. }) = event {
+                peeked.look(data.as_bytes());
+            }
+        };
+        events.inspect(look).boxed()
+    }
+
     fn session_is_gone(&self) -> Failure {
         self.ears.link.cut("it has forgotten our session");
         StreamableHttpError::SessionExpired
@@ -220,17 +229,17 @@ impl HttpClient {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         match kind(&response) {
-            Some(EVENTS) => {
-                let events = events::events(response.bytes_stream(), self.most, Some(id), self.ears.link.clone());
-                Ok(StreamableHttpPostResponse::Sse(events, session))
-            }
+            Some(EVENTS) => Ok(StreamableHttpPostResponse::Sse(self.events(response, Some(id)), session)),
             Some(_) => {
                 let message = match read_body(response, self.most).await? {
                     None => failed_answer(id, &too_large(self.most)),
                     Some(body) if has_too_many_values(&body).is_some() => failed_answer(id, &too_many_values()),
-                    Some(body) => serde_json::from_slice(&body).unwrap_or_else(|error| {
-                        failed_answer(id, &format!("the server's answer cannot be read: {error}"))
-                    }),
+                    Some(body) => {
+                        self.ears.peeked.look(&body);
+                        serde_json::from_slice(&body).unwrap_or_else(|error| {
+                            failed_answer(id, &format!("the server's answer cannot be read: {error}"))
+                        })
+                    }
                 };
                 Ok(StreamableHttpPostResponse::Json(message, session))
             }

@@ -140,8 +140,13 @@ pub(crate) fn told(reports: &mut mpsc::Receiver<Report>) -> Vec<String> {
 }
 
 pub(crate) fn context(reporter: Reporter) -> ToolContext {
+    context_of(TenantId::local(), reporter)
+}
+
+/// The context of a tenant's call.
+pub(crate) fn context_of(tenant: TenantId, reporter: Reporter) -> ToolContext {
     ToolContext {
-        tenant: TenantId::local(),
+        tenant,
         session: SessionId::mint(),
         turn: TurnId::mint(),
         call: CallId::mint(),

@@ -191,7 +191,7 @@ async fn tools_that_two_servers_have() {
     let world = World::settled([first, second]).await;
     assert_eq!(text(world.call("a__echo", json!({"text": "1"})).await), "1");
     assert_eq!(text(world.call("b__echo", json!({"text": "2"})).await), "2");
-    assert_eq!(world.tools.named(&["a/*".to_owned()]).len(), 21);
+    assert_eq!(world.tools.named(&["a/*".to_owned()]).len(), 22);
     assert_eq!(world.tools.named(&["b/echo".to_owned()])[0].spec().name, "b__echo");
     world.mcp.shutdown().await;
 }
@@ -203,6 +203,25 @@ async fn a_server_may_change_its_tools() {
     text(world.call("bad__grow", json!({"name": "new"})).await);
     eventually("the new tool", || world.tools.get("bad__new").is_some()).await;
     assert!(world.tools.servers()["bad"].revision > before);
-    eventually("it is counted", || world.mcp.health()[0].tools == 22).await;
+    eventually("it is counted", || world.mcp.health()[0].tools == 23).await;
+    world.mcp.shutdown().await;
+}
+
+/// A call would only be refused: results of tasks are fetched in a way of their own.
+#[tokio::test]
+async fn tools_that_run_as_tasks_only_are_not_offered() {
+    let folder = tempfile::tempdir().unwrap();
+    let task = |name: &str, support: &str| json!({"name": name, "inputSchema": {"type": "object"}, "execution": {"taskSupport": support}});
+    let pages =
+        json!([[task("only", "required")], [task("also", "optional"), task("not", "forbidden"), tool("plain")]]);
+    let world = World::ready(listing(&folder, &pages)).await;
+    assert_eq!(world.tools.names(), ["bad__also", "bad__not", "bad__plain"]);
+    let left_out = &world.mcp.report()[0].left_out;
+    assert_eq!(left_out.len(), 1, "{left_out:?}");
+    assert_eq!(
+        (left_out[0].tool.as_str(), left_out[0].reason.contains("as a task only")),
+        ("only", true),
+        "{left_out:?}"
+    );
     world.mcp.shutdown().await;
 }

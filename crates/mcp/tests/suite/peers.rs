@@ -63,7 +63,9 @@ async fn the_server_that_shows_everything_over_http() {
 async fn everything(config: ServerConfig) {
     let world = World::ready(config).await;
     let report = &world.mcp.report()[0];
-    assert_eq!(report.left_out, []);
+    // It has one tool that runs as a task only.
+    let left_out: Vec<_> = report.left_out.iter().map(|tool| tool.tool.as_str()).collect();
+    assert_eq!(left_out, ["simulate-research-query"], "{:?}", report.left_out);
     assert!(report.tools.len() >= 8, "{:?}", world.tools.names());
     assert_eq!(text(world.call("everything__echo", json!({"message": "hi"})).await), "Echo: hi");
     let (result, told) =

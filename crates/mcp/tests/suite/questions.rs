@@ -1,11 +1,13 @@
 //! What servers ask, and what they are answered.
 
+use std::time::Instant;
+
 use everturn_core::Json;
 use everturn_tools::{Question, Reply, Report, Reporter};
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::harness::{World, bad, context, text};
+use super::harness::{PATIENCE, World, bad, context, context_of, text};
 
 /// What the server hears when it asks this and the person replies so.
 async fn asked(world: &World, params: Value, reply: Reply) -> (Question, Value) {
@@ -85,6 +87,71 @@ async fn nobody_is_asked_when_it_is_not_clear_who() {
     assert_eq!(text(world.call_with("bad__ask", city(), reporter).await), r#"{"action": "decline"}"#);
     assert!(asked.try_recv().is_err() && reports.try_recv().is_err());
     other.abort();
+    world.mcp.shutdown().await;
+}
+
+/// A call that is under way and never ends by itself, stopped.
+async fn stop_one(world: &World, tenant: &str) {
+    let (reporter, mut reports) = Reporter::new(10);
+    let context = context_of(tenant.parse().unwrap(), reporter);
+    let call = tokio::spawn(world.tools.get("bad__hang").unwrap().call(context, Json::empty_object()));
+    assert!(matches!(reports.recv().await, Some(Report::Notification { .. })));
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+}
+
+/// Whether a tenant's call gets its question put.
+async fn is_asked(world: &World, tenant: &str) -> bool {
+    let (reporter, mut reports) = Reporter::new(10);
+    let context = context_of(tenant.parse().unwrap(), reporter);
+    let call = world.tools.get("bad__ask").unwrap().call(context, Json::of(&city()).unwrap());
+    let answer = async {
+        match reports.recv().await {
+            Some(Report::Question(_, answer)) => answer.send(Reply::Declined).is_ok(),
+            Some(Report::Notification { .. }) | None => false,
+        }
+    };
+    let (result, put) = tokio::join!(tokio::time::timeout(PATIENCE, call), answer);
+    assert_eq!(text(result.unwrap()), r#"{"action": "decline"}"#);
+    put
+}
+
+#[tokio::test]
+async fn a_call_that_was_stopped_does_not_ask_in_the_place_of_others() {
+    let world = World::ready(bad(&[])).await;
+    stop_one(&world, "ann").await;
+    let until = Instant::now() + PATIENCE / 5;
+    // As soon as the server has heard that nobody waits for the first one.
+    while !is_asked(&world, "ann").await {
+        assert!(Instant::now() < until, "it is still declined");
+    }
+    world.mcp.shutdown().await;
+}
+
+/// What one tenant has left may speak at any time; so the others get a process on which nobody has left anything.
+#[tokio::test]
+async fn other_tenants_are_asked_whatever_one_has_stopped() {
+    let world = World::ready(bad(&[])).await;
+    stop_one(&world, "ann").await;
+    assert!(is_asked(&world, "bob").await);
+    assert!(is_asked(&world, "bob").await, "and again");
+    assert_eq!(text(world.call("bad__echo", json!({"text": "on"})).await), "on");
+    world.mcp.shutdown().await;
+}
+
+/// People are asked for one thing after the other, as the server thought of them.
+#[tokio::test]
+async fn fields_stay_in_the_servers_order() {
+    let world = World::ready(bad(&[])).await;
+    let (reporter, mut reports) = Reporter::new(10);
+    let answer = async {
+        let Some(Report::Question(question, answer)) = reports.recv().await else { panic!("a question") };
+        answer.send(Reply::Declined).unwrap();
+        question.schema
+    };
+    let (_, schema) = tokio::join!(world.call_with("bad__register", json!({}), reporter), answer);
+    let at = |field: &str| schema.as_str().find(field).unwrap();
+    assert!(at("\"name\"") < at("\"email\"") && at("\"email\"") < at("\"age\""), "{}", schema.as_str());
     world.mcp.shutdown().await;
 }
 

@@ -126,6 +126,10 @@ def call(number, params):
         return text("done") if given.get("answer") else None
     if name == "ask":
         return text(request("elicitation/create", given))
+    if name == "register":
+        fields = {field: {"type": "string"} for field in ("name", "email", "age")}
+        return text(request("elicitation/create", {
+            "message": "Who are you?", "requestedSchema": {"type": "object", "properties": fields}}))
     if name == "sample":
         message = {"role": "user", "content": {"type": "text", "text": "hi"}}
         return text(request("sampling/createMessage", {"messages": [message], "maxTokens": 5}))
@@ -147,7 +151,7 @@ def tool(name, **more):
 
 
 NAMES = ["environment", "meta", "where", "fail", "refuse", "hang", "die", "steps", "chatter", "flood", "complain", "big",
-         "many", "raw", "ask", "sample", "roots", "ping", "grow", "image"]
+         "many", "raw", "ask", "register", "sample", "roots", "ping", "grow", "image"]
 TOOLS = [
     tool("echo", title="Echo", annotations={"readOnlyHint": True}, inputSchema={
         "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}),

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use everturn_core::{
     CallId, CallState, Event, Finish, Message, Outcome, Phase, RawEvent, Role, SessionId, StepState, TenantId, TurnId,
-    TurnState, Usage, context,
+    TurnState, Usage,
+    context::{self, LastCalls},
 };
 use everturn_engine::Engine;
 use everturn_store::{SimStore, Store as _, TurnRecord, TurnStatus};
@@ -52,7 +53,7 @@ pub(crate) async fn check_history(
     let record = store.session(tenant, session).await.unwrap().expect("the session is there");
     let turns = store.turns(tenant, session).await.unwrap();
     check_order(&turns);
-    let mut full = Vec::new();
+    let (mut full, mut shown) = (Vec::new(), Vec::new());
     let mut used = Usage::default();
     let mut compaction = None;
     let mut logs = Vec::new();
@@ -67,10 +68,12 @@ pub(crate) async fn check_history(
             assert_eq!(started.begins_history, turn.begins_history);
             if turn.begins_history {
                 full.clear();
+                shown.clear();
                 compaction = None;
             }
         }
         full.extend(state.messages());
+        shown.extend(state.complete_messages());
         used += turn.usage;
         compaction = state.compaction.clone().or(compaction);
         logs.push((turn.id.clone(), log, state));
@@ -78,10 +81,11 @@ pub(crate) async fn check_history(
     assert_eq!(record.queued, turns.iter().filter(|turn| turn.status == TurnStatus::Queued).count() as u64);
     assert!(!whole || record.usage == used, "the session's tokens are those of its turns");
     let history = engine.history(tenant, session).await.unwrap();
-    assert_eq!(history.full, full, "the engine's history is the fold of the logs");
-    let compacted = context::compact(&full, compaction.as_ref());
+    assert_eq!(history.full, shown, "the engine's history is the fold of the logs, without steps under way");
+    let compacted = context::compact(&shown, compaction.as_ref());
     let open = turns.iter().any(is_open);
-    let given = if open { context::normalise_waiting(&compacted) } else { context::normalise(&compacted) };
+    let last_calls = if open { LastCalls::MayWait } else { LastCalls::Over };
+    let given = context::normalise_for_readers(&compacted, last_calls);
     let system = given.system.into_iter().map(|content| Message::System { content });
     let given: Vec<_> = system.chain(given.messages).collect();
     assert_eq!(history.compacted, given, "compacted history is what the model is given");

@@ -73,9 +73,9 @@ fn of_an_agent_that_offers_little() {
             }
 
             > GET /session/sess#1?history=compacted
-            404
+            200
             content-type: application/json
-            {"error":"the session's agent does not offer this kind of history; GET /meta tells which it offers"}
+            {"agent":{"name":"plain","tools":[]},"sessionId":"sess#1"}
 
             > POST /session/sess#1 {"stream":"delta","messages":[{"role":"user","content":"hi"}]}
             400

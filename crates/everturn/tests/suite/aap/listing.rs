@@ -41,8 +41,15 @@ fn nobody_has_no_sessions_but_an_empty_page() {
     let shared = shared();
     let mut talk = Talk::new(shared.client("acme"));
     talk.send("@bob GET /sessions");
+    // Clients that keep the cursor in a variable send it before they have one.
+    talk.send("@bob GET /sessions?after=");
     talk.check(expect![[r#"
         > @bob GET /sessions
+        200
+        content-type: application/json
+        {"sessions":[]}
+
+        > @bob GET /sessions?after=
         200
         content-type: application/json
         {"sessions":[]}
@@ -53,17 +60,12 @@ fn nobody_has_no_sessions_but_an_empty_page() {
 #[test]
 fn cursors_that_are_none() {
     check(
-        &["GET /sessions?after=nonsense", "GET /sessions?after=", "GET /sessions?after=p", "GET /sessions?after=%FF"],
+        &["GET /sessions?after=nonsense", "GET /sessions?after=p", "GET /sessions?after=%FF"],
         expect![[r#"
             > GET /sessions?after=nonsense
             400
             content-type: application/json
             {"error":"after=\"nonsense\" is not a cursor of this server; use `next` of the page before"}
-
-            > GET /sessions?after=
-            400
-            content-type: application/json
-            {"error":"after=\"\" is not a cursor of this server; use `next` of the page before"}
 
             > GET /sessions?after=p
             400

@@ -117,9 +117,9 @@ fn in_deltas() {
                     ],
                     "role": "assistant"
                   },
+                  {"content":"42","role":"tool","toolCallId":"call#3"},
                   {"content":"18°C","role":"tool","toolCallId":"call#1"},
                   {"content":"shown","role":"tool","toolCallId":"call#2"},
-                  {"content":"42","role":"tool","toolCallId":"call#3"},
                   {"content":"<now>","role":"tool","toolCallId":"call#4"},
                   {"content":"All done.","role":"assistant"}
                 ]
@@ -320,9 +320,9 @@ fn in_one_piece() {
                     ],
                     "role": "assistant"
                   },
+                  {"content":"42","role":"tool","toolCallId":"call#3"},
                   {"content":"18°C","role":"tool","toolCallId":"call#1"},
                   {"content":"shown","role":"tool","toolCallId":"call#2"},
-                  {"content":"42","role":"tool","toolCallId":"call#3"},
                   {"content":"<now>","role":"tool","toolCallId":"call#4"},
                   {"content":"All done.","role":"assistant"}
                 ]

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::json;
 
-use crate::suite::harness::{Reply, asked, check, script};
+use crate::suite::harness::{Reply, asked, check, script, shared};
 
 fn sum() -> Reply {
     Reply::calls(&[("calculator", json!({ "expression": "6*7" }))])
@@ -439,4 +439,22 @@ fn trust_given_with_the_permission_holds_afterwards() {
 
         "#]],
     );
+}
+
+/// Applications with a field for the reason send it also where nobody has written into it.
+#[test]
+fn an_empty_reason_is_none() {
+    for (name, reason) in [("deny-empty", ""), ("deny-blank", " \n")] {
+        script(name, [sum(), Reply::says(&["Then not."])]);
+        let shared = shared();
+        let client = shared.client("acme");
+        let said = json!([{ "role": "user", "content": format!("play {name}") }]);
+        let body = json!({ "agent": { "name": "scripted", "tools": [{ "name": "calculator" }] }, "messages": said });
+        let made = client.send("PUT", "/session", &body.to_string()).json();
+        let call = &made["messages"][0]["content"][0]["toolCallId"];
+        let denied = json!([{ "role": "tool_permission", "toolCallId": call, "granted": false, "reason": reason }]);
+        let path = format!("/session/{}", made["sessionId"].as_str().unwrap());
+        let answer = client.send("POST", &path, &json!({ "messages": denied }).to_string()).json();
+        assert_eq!(answer["messages"][0]["content"], "Tool call denied", "{answer}");
+    }
 }

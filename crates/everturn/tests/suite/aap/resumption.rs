@@ -54,6 +54,7 @@ fn from_history_alone() {
     assert_eq!(unresolved(&after), Vec::<Value>::new());
     let results: Vec<_> = after["history"]["full"].as_array().unwrap().iter().filter(|m| m["role"] == "tool").collect();
     assert_eq!(results.len(), 3, "each call is answered once: {after}");
-    assert_eq!(results[0]["content"], "result of \"get_weather\"");
+    assert_eq!(results[0]["toolCallId"], session["history"]["full"][1]["content"][1]["toolCallId"], "shown before");
+    assert_eq!(results[1]["content"], "result of \"get_weather\"");
     assert_eq!(results[2]["content"], "2");
 }

@@ -45,6 +45,7 @@ fn pages_show_every_session_once_newest_first() {
     let third = page(&client, second["next"].as_str());
     assert_eq!([&first, &second, &third].map(|page| ids(page).len()), [100, 100, 5]);
     assert_eq!([ids(&first), ids(&second), ids(&third)].concat(), made);
+    assert_eq!(page(&client, Some("")), first, "an empty cursor is none");
     assert_eq!(third.get("next"), None);
     let newest = json!({
         "sessionId": made[0],

@@ -93,7 +93,7 @@ fn mistakes_are_told_with_what_there_is() {
             ----- stderr
             error: the MCP server `box` has no tool `ekko`
 
-            hint: it has `echo`, `spend`, `put`, `look`, `pid`, `environment`, `wait`, `big`, `ask`, `sample`, `grow`, `blab`
+            hint: it has `echo`, `spend`, `put`, `look`, `pid`, `environment`, `wait`, `parts`, `steps`, `big`, `ask`, `sample`, `grow`, `blab`
         "#]],
     );
     check(

@@ -25,7 +25,7 @@ fn a_server_that_is_killed_within_a_call() {
     let turn = play(&world.client(), "mcp-killed");
     turn.open().until("tool_started");
     let first = world.traces.pid();
-    assert_eq!(world.health("box"), json!({ "state": "ready", "tools": 12, "restarts": 0 }));
+    assert_eq!(world.health("box"), json!({ "state": "ready", "tools": 14, "restarts": 0 }));
     // So that it is not back too soon.
     world.traces.make("hold");
     let begun = Instant::now();
@@ -43,7 +43,7 @@ fn a_server_that_is_killed_within_a_call() {
     assert!(told[1].contains("\"box\" is not running") && told[1].contains("it is being started again"), "{told:?}");
     assert!(results(&frames).iter().all(|(_, success, _)| !success), "{frames:?}");
     let down = world.health("box");
-    assert_eq!((&down["state"], &down["tools"]), (&json!("failed"), &json!(12)), "{down}");
+    assert_eq!((&down["state"], &down["tools"]), (&json!("failed"), &json!(14)), "{down}");
     assert_eq!(world.metric("everturn_mcp_up{server=\"box\"}"), 0.0);
     let agent = world.agent("boxer");
     assert_eq!(agent["unavailable"][0]["server"], "box", "{agent}");

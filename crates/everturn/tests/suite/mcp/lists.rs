@@ -18,7 +18,7 @@ fn offered(name: &str) -> Vec<Vec<String>> {
 fn a_list_that_grows_while_a_turn_runs() {
     let world = World::new();
     let before = world.tools("boxer");
-    assert_eq!(before.len(), 12, "{before:?}");
+    assert_eq!(before.len(), 14, "{before:?}");
     let gate = world.traces.text("gate");
     script(
         "mcp-grow",
@@ -30,14 +30,14 @@ fn a_list_that_grows_while_a_turn_runs() {
         ],
     );
     let turn = play(&world.client(), "mcp-grow");
-    eventually("the tool is there", || (world.tools("boxer").len() == 13).then_some(()));
+    eventually("the tool is there", || (world.tools("boxer").len() == 15).then_some(()));
     world.traces.make("gate");
     assert_eq!(turn.complete()["final_response"], "Grown.");
     assert_eq!(told("mcp-grow"), ["grown", "waited", "this is juggle"]);
     let offered = offered("mcp-grow");
     assert!(!offered[0].contains(&"box__juggle".to_owned()), "{offered:?}");
     assert!(offered[2].contains(&"box__juggle".to_owned()), "{offered:?}");
-    assert_eq!(world.health("box")["tools"], 13);
+    assert_eq!(world.health("box")["tools"], 15);
     // Those who can hear of it do.
     let goose = turn.client.send("GET", &format!("{}/stream?as=goose", turn.path()), "").body;
     assert_eq!(goose.matches("notifications/tools/list_changed").count(), 1, "{goose}");

@@ -12,4 +12,6 @@ mod parallel;
 mod peers;
 mod questions;
 mod secrets;
+mod shown_history;
+mod tool_events;
 mod world;

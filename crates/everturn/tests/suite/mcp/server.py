@@ -93,6 +93,13 @@ def call(number, params):
     if tool == "wait":
         wait_for(given["until"])
         return text("waited")
+    if tool == "parts":
+        return {"content": [{"type": "text", "text": part} for part in given["texts"]]}
+    if tool == "steps":
+        for step, words in enumerate(given["words"], 1):
+            params = {"progressToken": meta["progressToken"], "progress": step, "total": len(given["words"]), "message": words}
+            send({"method": "notifications/progress", "params": params})
+        return text("all done")
     if tool == "big":
         return big(number, given["megabytes"])
     if tool == "ask":
@@ -125,7 +132,7 @@ TOOLS = [
     describe("spend"),
     describe("put", idempotentHint=True),
     describe("look", readOnlyHint=True),
-    *map(describe, ["pid", "environment", "wait", "big", "ask", "sample", "grow", "blab"]),
+    *map(describe, ["pid", "environment", "wait", "parts", "steps", "big", "ask", "sample", "grow", "blab"]),
 ]
 
 

@@ -49,7 +49,10 @@ fn thinking_text_and_tools() {
             id: 5
             data: {"type":"delta","content":"Let me see."}
 
-            id: 10
+            id: 10.1
+            data: {"type":"tool_started","tool_call_id":"call#1","tool_name":"hammer","label":"hammer","iteration":1}
+
+            id: 10.2
             data: {"type":"tool_completed","tool_call_id":"call#1","tool_name":"hammer","success":false,"message":"There is no tool \"hammer\" in this session","duration_ms":0}
 
             id: 11

@@ -98,7 +98,7 @@ fn each_error_has_its_code() {
         data: {"type":"start","session_id":"sess#3","message_id":"turn#3","agent_id":"scripted"}
 
         id: 4
-        data: {"type":"error","error":"LLM_PROVIDER_ERROR","code":"LLM_PROVIDER_ERROR","message":"script answered 401: no such key","retryable":false,"user_message":"The assistant cannot answer, and trying again will not help. Please tell the people who run it.","total_input_tokens":0,"total_output_tokens":0}
+        data: {"type":"error","error":"LLM_PROVIDER_ERROR","code":"LLM_PROVIDER_ERROR","message":"script answered 401: no such key","retryable":false,"user_message":"Something went wrong. The assistant's operator must look into it.","total_input_tokens":0,"total_output_tokens":0}
 
         > POST /api/v1/sessions/stream {"agent_id":"scripted","message":"play fail-many"}
         202

@@ -206,7 +206,7 @@ fn the_header_wins() {
     for since in ["4", "rubbish", "4711"] {
         assert_eq!(frames(&read(&all[0].id, since).body), all[1..], "since={since}");
     }
-    for header in ["rubbish", "4711", "\u{fffd}", ""] {
+    for header in ["rubbish", "4711", "\u{fffd}"] {
         let answer = read(header, &all[0].id);
         assert_eq!((answer.status, &answer.json()["detail"]["code"]), (400, &"CURSOR_INVALID".into()), "{header:?}");
     }
@@ -313,4 +313,17 @@ fn every_streaming_answer_names_the_session_and_the_turn() {
         x-message-id: turn#1
 
     "#]]);
+}
+
+/// Some clients send the header before they have seen a frame.
+#[test]
+fn an_empty_cursor_is_none() {
+    script("sub-empty", [Reply::says(&["Hello."])]);
+    let shared = shared();
+    let turn = spawn(&shared.client("acme"), &json!({ "agent_id": "scripted", "message": "play sub-empty" }));
+    let whole = turn.frames();
+    let after_start = format!("{}/stream?since={}", turn.path(), whole[0].id);
+    assert_eq!(turn.frames_after(""), whole);
+    let answer = turn.client.send_with("GET", &after_start, &[("last-event-id", "")], "");
+    assert_eq!(frames(&answer.body), whole[1..], "the other way to say it counts");
 }

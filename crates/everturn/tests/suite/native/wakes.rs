@@ -103,6 +103,18 @@ fn a_rate_limit_is_over_after_a_crash() {
     assert_eq!(asked("wakes-limit").len(), 2, "nobody asked meanwhile");
 }
 
+/// However short the waits that it asks for: a turn does not fail because they are over too soon.
+#[test]
+fn a_steady_rate_limit_is_a_pause() {
+    let world = World::start("retries = 1\nretry_max = '500ms'");
+    let limited = Reply::status(429, &[("retry-after", "0")], r#"{"error":{"message":"slow down"}}"#);
+    script("wakes-steady", [limited.clone(), limited, Reply::says(&["Here I am."])]);
+    let turn = play(&world.client(), "wakes-steady");
+    let paused = turn.paused();
+    assert_eq!(paused.data["wake"], "rate_limit");
+    assert_eq!(kinds(&turn.frames_after(&paused.id)), ["delta", "complete"]);
+}
+
 /// A pause that is longer than turns may be paused for is a failure that says so.
 #[test]
 fn a_rate_limit_that_is_too_long() {

@@ -85,8 +85,14 @@ fn calls_come_with_the_end_of_their_step() {
 fn without_its_deltas_an_answer_comes_in_one_piece() {
     let content = Content::answer("hm".to_owned(), None, "I read".to_owned(), vec![call("call_1")]);
     let usage = Usage::of(150, 75);
-    let event =
-        Event::StepFinished(StepFinished { content, finish: Finish::ToolUse, usage, deltas_dropped: true, step: 0 });
+    let event = Event::StepFinished(StepFinished {
+        content,
+        finish: Finish::ToolUse,
+        usage,
+        deltas_dropped: true,
+        step: 0,
+        withheld: Vec::new(),
+    });
     check(
         &[started(), step(1), Event::Dropped { count: 3 }],
         event,
@@ -119,7 +125,15 @@ fn results_are_said_by_the_user() {
     let elsewhere = Block::Image { url: "https://example.com/a.png".to_owned() };
     let content = Content::Blocks(vec![Block::Text("File contents here...".to_owned()), image, elsewhere]);
     let (call_id, tool) = (CallId::new("call_1"), "read_file".to_owned());
-    let event = Event::ToolFinished { call_id, tool, content, is_error: false, duration_ms: 5 };
+    let event = Event::ToolFinished {
+        call_id,
+        tool,
+        content,
+        is_error: false,
+        duration_ms: 5,
+        never_began: None,
+        application: false,
+    };
     check(
         &[started(), step(1)],
         event,
@@ -142,7 +156,15 @@ fn results_are_said_by_the_user() {
     let content = Content::Text("no such file".to_owned());
     check(
         &[started()],
-        Event::ToolFinished { call_id, tool, content, is_error: true, duration_ms: 5 },
+        Event::ToolFinished {
+            call_id,
+            tool,
+            content,
+            is_error: true,
+            duration_ms: 5,
+            never_began: None,
+            application: false,
+        },
         expect![[r##"
         # goose-seed Continue
         id: 2
