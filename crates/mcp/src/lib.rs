@@ -27,6 +27,7 @@ mod listing;
 mod metrics;
 mod naming;
 mod outcome;
+mod resources;
 mod scan;
 mod server;
 mod servers;
