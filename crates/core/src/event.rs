@@ -186,6 +186,9 @@ pub struct TurnStarted {
     /// What the turns of the session had used before.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     pub used_before: Usage,
+    /// What the last of them used that used anything.
+    #[serde(default, skip_serializing_if = "Usage::is_zero")]
+    pub last_used: Usage,
     /// The key that it was submitted with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<KeyId>,

@@ -11,6 +11,8 @@ pub struct Standing {
     pub request: Option<Arc<str>>,
     /// What the session had used before the turn.
     pub used_before: Usage,
+    /// What the last turn before it used.
+    pub last_used: Usage,
     /// What the turn has used.
     pub used: Usage,
     /// When it began.
@@ -81,6 +83,7 @@ impl Standing {
             Event::TurnStarted(started) => {
                 self.request = started.request.as_deref().map(Arc::from);
                 self.used_before = started.used_before;
+                self.last_used = started.last_used;
                 self.started_at = at;
                 self.agent = started.agent.as_str().into();
                 self.has_format = started.options.output.is_some();

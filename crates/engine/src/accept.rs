@@ -28,6 +28,8 @@ pub(crate) struct Begin {
     pub(crate) expected_version: Option<u64>,
     /// What the session's turns have used.
     pub(crate) used_before: Usage,
+    /// What the last of them used that used anything.
+    pub(crate) last_used: Usage,
     pub(crate) supersedes: Option<Superseded>,
     pub(crate) prior: Prior,
     pub(crate) input: Vec<Message>,
@@ -58,7 +60,7 @@ impl Engine {
         slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         let Place { session, agent, config } = place;
-        let Begin { opening, expected_version, used_before, supersedes, prior, input } = begin;
+        let Begin { opening, expected_version, used_before, last_used, supersedes, prior, input } = begin;
         let tenant = submit.tenant.clone();
         let at = Timestamp::now();
         let opens_session = expected_version.is_none() && opening.is_empty();
@@ -75,6 +77,7 @@ impl Engine {
             begins_history: submit.begins_history,
             request: submit.request.clone(),
             used_before,
+            last_used,
             by: submit.account.key.clone(),
             options: submit.options.clone(),
         });

@@ -237,6 +237,7 @@ pub(crate) fn told(messages: Vec<Message>, at: Timestamp, begins_history: bool, 
         begins_history,
         request: None,
         used_before: Usage::default(),
+        last_used: Usage::default(),
         by: None,
         options: ModelOptions::default(),
     };

@@ -14,7 +14,7 @@ use crate::{
 const MAX_PERMISSIONS: usize = 1000;
 
 /// The states of the records.
-const ALLOWED: &str = "allowed";
+pub(crate) const ALLOWED: &str = "allowed";
 const DENIED: &str = "denied";
 
 /// A standing word on a tool.

@@ -154,6 +154,11 @@ pub enum ProfileError {
 }
 
 impl Engine {
+    /// Whether there is a model of this name, `provider/model`.
+    pub fn has_model(&self, name: &str) -> bool {
+        self.0.models.find(name).is_some()
+    }
+
     /// The agent that a new session shall have.
     pub async fn agent_for_new(&self, tenant: &TenantId, name: &str) -> Result<Arc<Agent>, SubmitError> {
         self.find_agent(tenant, name, true).await

@@ -18,6 +18,7 @@ use crate::{
     accept::{Place, Taken, is_queued},
     prior::Prior,
     spending,
+    submit::last_used,
 };
 
 /// How many sessions with a queue that nobody works on are looked for at a time.
@@ -127,6 +128,7 @@ impl Engine {
             begins_history,
             request: None,
             used_before,
+            last_used: last_used(&turns),
             by: by.clone(),
             options: next.options.clone(),
         };

@@ -10,7 +10,7 @@ use everturn_core::{
     WaitingFor,
     submission::{self, Admission, OnBusy, SessionPhase, Submission},
 };
-use everturn_store::{Refusal, SecretPlace, SessionRecord, TurnStatus};
+use everturn_store::{Refusal, SecretPlace, SessionRecord, TurnRecord, TurnStatus};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use crate::{
@@ -147,6 +147,11 @@ impl Started {
     }
 }
 
+/// What the last of these turns used that used anything.
+pub(crate) fn last_used(turns: &[TurnRecord]) -> Usage {
+    turns.iter().rev().map(|turn| turn.usage).find(|usage| !usage.is_zero()).unwrap_or_default()
+}
+
 impl Engine {
     /// Accepts a submission and starts to work on it. On return it is durable; it then runs to its end whether or not
     /// anybody watches, also if the caller goes away while this call is under way.
@@ -237,6 +242,7 @@ impl Engine {
             opening,
             expected_version: None,
             used_before: Usage::default(),
+            last_used: Usage::default(),
             supersedes: None,
             prior: Prior::default(),
             input: input.clone(),
@@ -312,9 +318,10 @@ impl Engine {
                     turns.push(turn);
                 }
                 let expected_version = Some(expected_version);
+                let last_used = last_used(&turns);
                 let prior = if submit.begins_history { Prior::default() } else { Prior::for_model(turns) };
                 let opening = Vec::new();
-                let begin = Begin { opening, expected_version, used_before, supersedes, prior, input };
+                let begin = Begin { opening, expected_version, used_before, last_used, supersedes, prior, input };
                 self.begin_turn(submit, place, begin, slot).await
             }
             (Submission::Answers(answers) | Submission::SomeAnswers(answers), Some(turn)) => {

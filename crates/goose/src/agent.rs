@@ -16,15 +16,19 @@ use everturn_http::{
     parse_json, read_body, submission_key,
 };
 use everturn_recipes::{Recipe, RenderError};
+use everturn_store::SessionRecord;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
 use crate::{
     answers::{Always, NoSession, NotAsked, NotMade, Posted},
+    choices::Choices,
     describe::{SessionParam, recipe_in, session},
     error::ApiError,
-    recipe::{Chosen, Dressing, blocking, put_on},
+    extensions::{ConfigIn, servers_of},
+    permissions::Level,
+    recipe::{Chosen, Dressing, blocking, plain_name, put_on},
     routes::{Api, nothing, session_named},
     session_out::{SessionOut, WORKING_DIR, session_example},
     sessions::Detail,
@@ -44,6 +48,10 @@ struct StartIn {
     recipe: Option<Box<RawValue>>,
     /// A recipe of the server, by its `id` in the list, or by its name; comes before `recipe`.
     recipe_id: Option<String>,
+    /// The MCP servers that the session has, by name: those of its agent if this is left out. A recipe that names some comes
+    /// first. Those that it cannot have are told by `/agent/resume`.
+    #[schema(max_items = 64, value_type = Option<Vec<ConfigIn>>)]
+    extension_overrides: Option<Vec<Object<ConfigIn>>>,
     /// Links to recipes are not read.
     #[schema(schema_with = nothing_here, required = false)]
     recipe_deeplink: Option<String>,
@@ -93,9 +101,16 @@ pub(crate) async fn start(State(api): State<Api>, headers: HeaderMap, body: Body
         }
         (None, None) => None,
     };
+    let mut choices = Choices { mode: api.default_mode(&caller).await?, ..Choices::default() };
+    if let Some(extensions) = request.extension_overrides {
+        api.choose_servers(&api.reach(&caller, &agent).await?, extensions, &mut choices)?;
+        let has_own = chosen.as_ref().is_some_and(|chosen| chosen.recipe.extensions.is_some());
+        choices.tools = choices.tools.filter(|_| !has_own);
+    }
+    choices.note(&mut update)?;
     if let Some(chosen) = chosen {
         let values = BTreeMap::new();
-        let overlay = match api.overlay(&agent, &chosen.recipe, &values).await {
+        let overlay = match api.overlay(&caller, &agent, &chosen, &values).await {
             Ok(overlay) => Some(overlay),
             // They come later, with user_recipe_values or the first message.
             Err(Dressing::Render(RenderError::MissingParameters { .. })) => None,
@@ -109,11 +124,17 @@ pub(crate) async fn start(State(api): State<Api>, headers: HeaderMap, body: Body
     Ok(Json(api.session_json(&caller.tenant, &record, Detail::Summary).await?).into_response())
 }
 
-/// Notes the folder that a client works in.
-pub(crate) fn note_folder(update: &mut SessionUpdate, folder: &str) -> Result<(), ApiError> {
+/// Refuses the path of a folder that is too long.
+pub(crate) fn check_folder(folder: &str) -> Result<(), ApiError> {
     if folder.len() > MAX_PATH {
         return Err(ApiError::invalid(format!("working_dir has {} bytes, the limit is {MAX_PATH}", folder.len())));
     }
+    Ok(())
+}
+
+/// Notes the folder that a client works in.
+pub(crate) fn note_folder(update: &mut SessionUpdate, folder: &str) -> Result<(), ApiError> {
+    check_folder(folder)?;
     update.notes.insert(WORKING_DIR.to_owned(), Text::of(&folder).map_err(|error| ApiError::internal(&error))?);
     Ok(())
 }
@@ -141,7 +162,7 @@ struct Resumed {
 /// Whether the tools of a server can be used.
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = goose::ExtensionResult)]
-struct ExtensionResult {
+pub(crate) struct ExtensionResult {
     name: String,
     success: bool,
     /// What is the matter with it.
@@ -168,12 +189,7 @@ pub(crate) async fn resume(State(api): State<Api>, headers: HeaderMap, body: Bod
     let ResumeIn { session_id, load_model_and_extensions } = api.read(&headers, body).await?;
     let record = api.record(&caller.tenant, &session_named(session_id)?).await?;
     let session = api.session_json(&caller.tenant, &record, Detail::Conversation).await?;
-    let extension_results = if load_model_and_extensions {
-        let agent = api.agent_of(&caller.tenant, &record.config).await?;
-        Some(api.extension_results(&agent))
-    } else {
-        None
-    };
+    let extension_results = if load_model_and_extensions { Some(api.extension_results(&record).await?) } else { None };
     Ok(Json(Resumed { session, extension_results }).into_response())
 }
 
@@ -181,7 +197,7 @@ pub(crate) async fn resume(State(api): State<Api>, headers: HeaderMap, body: Bod
 #[schema(as = goose::SessionRequest)]
 pub(crate) struct SessionIn {
     #[schema(schema_with = session, required)]
-    session_id: Option<String>,
+    pub(crate) session_id: Option<String>,
 }
 
 /// Give a session what its recipe says
@@ -227,18 +243,22 @@ struct ToolInfo {
     /// The names of its parameters.
     parameters: Vec<String>,
     /// Whether it asks first.
-    #[schema(schema_with = permission)]
-    permission: &'static str,
+    permission: Level,
 }
 
-fn permission() -> AnySchema {
-    document::schema(json!({ "enum": ["always_allow", "ask_before"], "description": "Whether it asks first" }))
+#[derive(Deserialize)]
+pub(crate) struct ToolsQuery {
+    session_id: Option<String>,
+    extension_name: Option<String>,
 }
 
 /// List the tools of a session
 #[utoipa::path(
     get, path = "/agent/tools", operation_id = "goose_released_list_tools",
-    params(("session_id" = inline(SessionParam), Query, description = "The session")),
+    params(
+        ("session_id" = inline(SessionParam), Query, description = "The session"),
+        ("extension_name" = Option<String>, Query, description = "Only those of this MCP server", nullable = false),
+    ),
     responses(
         (status = 200, description = "Its tools", body = Vec<ToolInfo>, example = json!([{
             "name": "clock", "description": "Tells the time", "parameters": ["timezone"], "permission": "ask_before",
@@ -249,48 +269,55 @@ fn permission() -> AnySchema {
 pub(crate) async fn tools(
     State(api): State<Api>,
     headers: HeaderMap,
-    query: Result<Query<SessionIn>, QueryRejection>,
+    query: Result<Query<ToolsQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
-    let Query(SessionIn { session_id }) = query?;
+    let Query(ToolsQuery { session_id, extension_name }) = query?;
     let record = api.record(&caller.tenant, &session_named(session_id)?).await?;
-    let agent = api.agent_of(&caller.tenant, &record.config).await?;
-    let enabled = agent.enabled(&record.config, api.engine.tools());
+    let config = api.chosen_config(&record).await?;
+    let agent = api.agent_of(&caller.tenant, &config).await?;
+    let standing = api.standing(&caller.tenant).await?;
+    let is_asked = |tool: &everturn_core::ToolRef| {
+        let prefix = extension_name.as_deref().map(|name| format!("{}__", plain_name(name)));
+        prefix.is_none_or(|prefix| tool.name.starts_with(&prefix))
+    };
     let info = |tool: everturn_core::ToolRef| {
         let found = api.engine.tools().get(&tool.name)?;
         let spec = found.spec();
         let schema = spec.input_schema.to_value();
         let parameters = schema["properties"].as_object().map(|keys| keys.keys().cloned().collect());
-        Some(ToolInfo {
-            name: tool.name,
-            description: spec.description.clone(),
-            parameters: parameters.unwrap_or_default(),
-            permission: if tool.trust { "always_allow" } else { "ask_before" },
-        })
+        // Where the session says whom to trust, that counts before what was said for good.
+        let chosen = !config.agent_tools || config.tools.iter().any(|chosen| chosen.name == tool.name);
+        let trusted = if tool.trust { Level::AlwaysAllow } else { Level::AskBefore };
+        let permission = standing.get(&tool.name).filter(|_| !chosen).copied().unwrap_or(trusted);
+        let parameters = parameters.unwrap_or_default();
+        Some(ToolInfo { name: tool.name, description: spec.description.clone(), parameters, permission })
     };
-    let tools: Vec<_> = enabled.into_iter().filter_map(info).collect();
+    let enabled = agent.enabled(&config, api.engine.tools()).into_iter();
+    let tools: Vec<_> = enabled.filter(is_asked).filter_map(info).collect();
     Ok(Json(json!(tools)).into_response())
 }
 
 impl Api {
-    async fn agent_of(&self, tenant: &TenantId, config: &SessionConfig) -> Result<Arc<Agent>, ApiError> {
+    pub(crate) async fn agent_of(&self, tenant: &TenantId, config: &SessionConfig) -> Result<Arc<Agent>, ApiError> {
         let agent = self.engine.agent_of_session(tenant, config).await;
         agent.map_err(|error| ApiError::submit(error, None))
     }
 
-    /// The tool servers of an agent, each with what is the matter.
-    fn extension_results(&self, agent: &Agent) -> Vec<ExtensionResult> {
+    /// The tool servers of a session, each with what is the matter.
+    pub(crate) async fn extension_results(&self, session: &SessionRecord) -> Result<Vec<ExtensionResult>, ApiError> {
+        let agent = self.agent_of(&session.tenant, &self.chosen_config(session).await?).await?;
         let servers = self.engine.tools().servers();
         let troubles: BTreeMap<_, _> = agent.troubles(self.engine.tools()).into_iter().collect();
-        let mut names: Vec<_> =
-            agent.tools.iter().filter_map(|tool| tool.split_once('/')).map(|(name, _)| name).collect();
-        names.sort_unstable();
-        names.dedup();
         let result = |name: &str| {
             let error = troubles.get(name).cloned();
             ExtensionResult { name: name.to_owned(), success: error.is_none() && servers.contains_key(name), error }
         };
-        names.into_iter().map(result).collect()
+        let missing = self.choices(session).await?.missing.into_iter().map(|name| {
+            let error = Some("this session's agent has no MCP server of this name".to_owned());
+            ExtensionResult { name, success: false, error }
+        });
+        Ok(servers_of(&agent).into_iter().map(result).chain(missing).collect())
     }
 
     /// A recipe by its id in the list: `name@version`, or its name alone.

@@ -1,13 +1,24 @@
 //! The answers that say no, for the API document. Each is made as the handlers make it.
 
-use std::time::Duration;
+use std::{marker::PhantomData, time::Duration};
 
-use everturn_core::submission::Refused;
+use everturn_core::submission;
 use everturn_engine::{SubmitError, Whose};
-use everturn_http::{AuthError, BodyError, KeyError, Scope, document};
+use everturn_http::{
+    AuthError, BodyError, KeyError, Scope,
+    document::{self, Events},
+};
 use http::StatusCode;
+use serde_json::json;
+use utoipa::{
+    IntoResponses, PartialSchema as _, ToSchema,
+    openapi::{Content, RefOr},
+};
 
-use crate::error::{ApiError, ErrorBody};
+use crate::{
+    describe::{Event, ReleasedEvent},
+    error::{ApiError, ErrorBody},
+};
 
 /// What is told, and when.
 type Told = (&'static str, ApiError);
@@ -25,6 +36,43 @@ macro_rules! answers {
             }
         )*
     };
+}
+
+/// Events that say that a session is busy.
+pub(crate) trait Busy {
+    /// How they look.
+    const BUSY: &'static str;
+}
+
+impl Busy for Event {
+    const BUSY: &'static str = r#"data: {"type":"Error","error":"Session already has an active request. Cancel it first, or wait until it ends.","token_state":{"input_tokens":0,"output_tokens":0,"total_tokens":0,"accumulated_input_tokens":12,"accumulated_output_tokens":4,"accumulated_total_tokens":16}}
+
+data: {"type":"Finish","reason":"error","token_state":{"input_tokens":0,"output_tokens":0,"total_tokens":0,"accumulated_input_tokens":12,"accumulated_output_tokens":4,"accumulated_total_tokens":16}}
+
+"#;
+}
+
+impl Busy for ReleasedEvent {
+    const BUSY: &'static str = r#"data: {"type":"Error","error":"Session already has an active request. Cancel it first, or wait until it ends."}
+
+data: {"type":"Finish","reason":"error","token_state":{"inputTokens":12,"outputTokens":4,"totalTokens":16,"accumulatedInputTokens":12,"accumulatedOutputTokens":4,"accumulatedTotalTokens":16,"accumulatedCost":null}}
+
+"#;
+}
+
+/// What a door may answer besides where something is said and its answer streams: clients that take events are told in
+/// events that the session is busy.
+pub(crate) struct Refused<E>(PhantomData<E>);
+
+impl<E: ToSchema + Busy> IntoResponses for Refused<E> {
+    fn responses() -> document::Answers {
+        let mut answers = NotSaid::responses();
+        if let Some(RefOr::T(busy)) = answers.get_mut("409") {
+            let content = Content::builder().schema(Some(Events::<E>::schema())).example(Some(json!(E::BUSY))).build();
+            busy.content.insert("text/event-stream".to_owned(), content.into());
+        }
+        answers
+    }
 }
 
 fn told<const N: usize>(errors: [Told; N]) -> document::Answers {
@@ -58,7 +106,7 @@ answers! {
     /// What a door may answer besides where something is said.
     NotSaid = [
         ("There is no such session, recipe or question", no_session()),
-        ("A turn runs in the session", ApiError::submit(Refused::Busy.into(), None)),
+        ("A turn runs in the session", ApiError::submit(submission::Refused::Busy.into(), None)),
         ("The name was used for another request", key_reused()),
         ("The session was deleted", {
             ApiError::new(StatusCode::GONE, "session session-abc123 was deleted; its name is not used again")
@@ -113,6 +161,19 @@ answers! {
         ("The query cannot be read", ApiError::new(StatusCode::BAD_REQUEST, "the query string is not valid")),
         ("There is no such session", no_session()),
         ("A parameter is missing", ApiError::invalid("session_id is missing")),
+    ];
+    /// What a change of tools or modes may answer besides.
+    NotChosen = [
+        ("The session's application says which tools it trusts, or there are too many standing permissions", {
+            ApiError::conflict("this session's application says which tools it trusts")
+        }),
+    ];
+    /// What a look at a resource may answer besides.
+    NotRead = [
+        ("There is no such session, or it has no such MCP server", no_session()),
+        ("The MCP server does not give it", {
+            ApiError::not_found("the resource cannot be read: MCP server \"files\": it has no resources")
+        }),
     ];
     /// There is no such session.
     NoSession = [("There is no such session", no_session())];

@@ -30,6 +30,8 @@ pub(crate) struct ApiError {
     message: String,
     /// When to try again, in seconds.
     retry_after: Option<u32>,
+    /// Whether a turn that runs in the session is the reason.
+    is_busy: bool,
 }
 
 /// What an answer that says no tells.
@@ -49,7 +51,7 @@ impl ApiError {
             message.push('…');
         }
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER);
-        Self { status, message, retry_after }
+        Self { status, message, retry_after, is_busy: false }
     }
 
     /// A quota is used up.
@@ -59,6 +61,11 @@ impl ApiError {
 
     pub(crate) fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// Whether a turn that runs in the session is the reason.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.is_busy
     }
 
     pub(crate) fn body(&self) -> ErrorBody<'_> {
@@ -90,7 +97,8 @@ impl ApiError {
             SubmitError::NotFound => Self::no_session(session.map_or("", SessionId::as_str)),
             SubmitError::Deleted { .. } | SubmitError::RepeatedGone { .. } => Self::new(StatusCode::GONE, text),
             SubmitError::Refused(Refused::Busy) => {
-                Self::conflict("Session already has an active request. Cancel it first, or wait until it ends.")
+                let message = "Session already has an active request. Cancel it first, or wait until it ends.";
+                Self { is_busy: true, ..Self::conflict(message) }
             }
             // Messages are never empty here: it was an answer, and nothing waits for it.
             SubmitError::Refused(Refused::Empty) => Self::conflict("this session waits for no answer"),

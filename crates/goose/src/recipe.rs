@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use everturn_core::{Json, Overlay, SessionConfig};
-use everturn_engine::SessionUpdate;
+use everturn_engine::{Agent, SessionUpdate};
+use everturn_http::Caller;
 use everturn_recipes::{Extension, Recipe, RenderError, Rendered};
 use everturn_store::SessionRecord;
 use http::StatusCode;
@@ -85,6 +86,7 @@ impl Api {
     /// Takes the recipe that is asked for, or the one that the session was made with, into what its first turn changes.
     pub(crate) async fn take_recipe(
         &self,
+        caller: &Caller,
         agent: &str,
         known: Option<&SessionRecord>,
         wanted: Option<Wanted>,
@@ -125,7 +127,7 @@ impl Api {
             (None, None) => return Err(ApiError::invalid("recipe_parameters: say of which recipe in recipe_name")),
         };
         values.extend(given);
-        let overlay = self.overlay(agent, &chosen.recipe, &values).await.map_err(Dressing::told)?;
+        let overlay = self.overlay(caller, agent, &chosen, &values).await.map_err(Dressing::told)?;
         put_on(update, &chosen, &values, Some(overlay))
     }
 
@@ -155,13 +157,22 @@ impl Api {
         Ok(blocking(task).await??)
     }
 
-    /// What a session has of a recipe.
+    /// What a session has of a recipe. One that a client brings narrows what the agent has, unless the caller may go beyond.
     pub(crate) async fn overlay(
         &self,
+        caller: &Caller,
         agent: &str,
-        recipe: &Arc<Recipe>,
+        chosen: &Chosen,
         values: &BTreeMap<String, String>,
     ) -> Result<Overlay, Dressing> {
+        let recipe = &chosen.recipe;
+        let reach = match &chosen.name {
+            Some(_) => self.any_reach(caller, agent).await?,
+            None => self.reach(caller, agent).await?,
+        };
+        // Before its texts, which may lack values: what is refused is refused at once.
+        let tools = recipe.extensions.as_deref().map(|extensions| self.tools_of(extensions)).transpose()?;
+        let tools = tools.map(|tools| reach.tools(tools)).transpose().map_err(Dressing::Beyond)?;
         let (shared, values) = (Arc::clone(recipe), values.clone());
         let rendered = blocking(move || shared.render(&values)).await?.map_err(Dressing::Render)?;
         let Rendered { instructions, prompt, settings, .. } = rendered;
@@ -172,32 +183,18 @@ impl Api {
                 format!("Your last answer must be JSON, and nothing else, that fits this JSON Schema: {schema}");
             instructions = Some(instructions.map_or(wanted.clone(), |text| format!("{text}\n\n{wanted}")));
         }
-        let tools = recipe.extensions.as_deref().map(|extensions| self.tools_of(extensions)).transpose()?;
+        let model = model_of(reach.agent(), settings.goose_provider, settings.goose_model)?;
+        if let Some(model) = &model {
+            reach.check_model(model).map_err(Dressing::Beyond)?;
+        }
         Ok(Overlay {
             instructions,
-            model: self.model(agent, settings.goose_provider, settings.goose_model)?,
+            model,
             tools,
-            max_steps: settings.max_turns.map(|turns| turns.min(MAX_STEPS)),
+            max_steps: settings.max_turns.map(|turns| reach.steps(turns.min(MAX_STEPS))),
             temperature: settings.temperature.map(|temperature| (temperature * 1000.0).round() as u32),
             max_output_tokens: None,
         })
-    }
-
-    fn model(&self, agent: &str, provider: Option<String>, model: Option<String>) -> Result<Option<String>, Dressing> {
-        match (provider, model) {
-            (None, None) => Ok(None),
-            (Some(provider), Some(model)) => Ok(Some(format!("{provider}/{model}"))),
-            (None, Some(model)) => {
-                let own = self.engine.agents().get(agent).and_then(|agent| agent.models.first());
-                let provider =
-                    own.and_then(|model| model.name().split_once('/')).map(|(provider, _)| provider.to_owned());
-                Ok(Some(provider.map_or(model.clone(), |provider| format!("{provider}/{model}"))))
-            }
-            (Some(_), None) => {
-                let message = "the recipe's settings.goose_provider needs settings.goose_model beside it";
-                Err(Dressing::Other(ApiError::invalid(message)))
-            }
-        }
     }
 
     /// The tools of extensions, named as in an agent's configuration.
@@ -228,11 +225,29 @@ impl Api {
     }
 }
 
+/// The model that a recipe's settings name; a model alone is one of the provider that the agent's first model has.
+fn model_of(agent: &Agent, provider: Option<String>, model: Option<String>) -> Result<Option<String>, Dressing> {
+    match (provider, model) {
+        (None, None) => Ok(None),
+        (Some(provider), Some(model)) => Ok(Some(format!("{provider}/{model}"))),
+        (None, Some(model)) => {
+            let own = agent.models.first().and_then(|model| model.name().split_once('/'));
+            Ok(Some(own.map_or(model.clone(), |(provider, _)| format!("{provider}/{model}"))))
+        }
+        (Some(_), None) => {
+            let message = "the recipe's settings.goose_provider needs settings.goose_model beside it";
+            Err(Dressing::Other(ApiError::invalid(message)))
+        }
+    }
+}
+
 /// Why a recipe cannot be put on.
 #[derive(Debug)]
 pub(crate) enum Dressing {
     /// With these values it does not work.
     Render(RenderError),
+    /// It names something that the caller could not use through the agent.
+    Beyond(ApiError),
     /// Something that this server does not have.
     Other(ApiError),
 }
@@ -244,7 +259,7 @@ impl Dressing {
                 ApiError::invalid(format!("recipe_parameters: {error}"))
             }
             Self::Render(error) => error.into(),
-            Self::Other(error) => error,
+            Self::Beyond(error) | Self::Other(error) => error,
         }
     }
 }
@@ -282,7 +297,7 @@ pub(crate) async fn blocking<T: Send + 'static>(task: impl FnOnce() -> T + Send 
 
 /// A name as Goose itself compares them, and as sections of the configuration are called: `Computer Controller` is
 /// `computercontroller`.
-fn plain_name(name: &str) -> String {
+pub(crate) fn plain_name(name: &str) -> String {
     let sign =
         |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { Some(c.to_ascii_lowercase()) } else { None };
     name.chars().filter_map(sign).collect()

@@ -86,7 +86,7 @@ pub(crate) async fn set(
     if record.last_turn.is_some() {
         return Err(ApiError::conflict("this session has begun, and keeps the values that its recipe has"));
     }
-    api.overlay(&record.config.agent, &chosen.recipe, &values).await.map_err(|error| match error {
+    api.overlay(&caller, &record.config.agent, &chosen, &values).await.map_err(|error| match error {
         Dressing::Render(error @ RenderError::MissingParameters { .. }) => {
             ApiError::new(StatusCode::BAD_REQUEST, format!("Missing required parameters: {error}"))
         }

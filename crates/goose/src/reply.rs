@@ -23,11 +23,12 @@ use serde::Deserialize;
 
 use crate::{
     Style,
-    answers::{Always, NotSaid, Posted},
+    answers::{Always, Posted, Refused},
     describe::{Event, ReleasedEvent, ReplyRequest},
     error::ApiError,
     projection::{DESCRIBED, RELEASED, snapshot},
     recipe::Wanted,
+    refusal::takes_events,
     routes::Api,
     scalar::Scalar,
     wire::{MessageIn, UserSaid, Visible, history, user_message},
@@ -81,6 +82,11 @@ type DescribedStream = Events<Event>;
 /// What `/goose/reply` answers.
 type ReleasedStream = Events<ReleasedEvent>;
 
+/// What `/reply` answers where nothing comes of it.
+type DescribedRefusal = Refused<Event>;
+/// What `/goose/reply` answers then.
+type ReleasedRefusal = Refused<ReleasedEvent>;
+
 /// Something that a client says.
 pub(crate) struct Speech {
     pub(crate) said: UserSaid,
@@ -96,8 +102,8 @@ pub(crate) struct Speech {
 /// Say something to the agent
 ///
 /// The answer is a stream of what comes of it, and ends when the turn does. A client that goes away loses nothing: the
-/// turn goes on, and the same request with the same `user_message.id` or `Idempotency-Key` shows it again from its
-/// beginning.
+/// turn goes on, and the same request with the same `Idempotency-Key`, or with the same `session_id` and
+/// `user_message.id`, shows it again from its beginning.
 #[utoipa::path(
     post, path = "/reply", operation_id = "goose_reply",
     params(IdempotencyKey),
@@ -117,7 +123,7 @@ pub(crate) struct Speech {
             content_type = "text/event-stream", body = inline(DescribedStream),
             example = json!(EXAMPLE),
         ),
-        Always, Posted, NotSaid,
+        Always, Posted, DescribedRefusal,
     ),
 )]
 pub(crate) async fn described(
@@ -157,7 +163,7 @@ pub(crate) async fn described(
             content_type = "text/event-stream", body = inline(ReleasedStream),
             example = json!(RELEASED_EXAMPLE),
         ),
-        Always, Posted, NotSaid,
+        Always, Posted, ReleasedRefusal,
     ),
 )]
 pub(crate) async fn released(api: State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
@@ -175,7 +181,8 @@ async fn reply(State(api): State<Api>, headers: HeaderMap, body: Body, style: St
         return Err(ApiError::invalid(format!("session_id: {taken} is a path of this API; choose another name")));
     }
     let message = the_message(request.user_message)?;
-    let key = submission_key(&headers, "POST /reply", &body)?.or_else(|| named(session.as_ref(), &message, &body));
+    let key = submission_key(&headers, "POST /reply", &body)?;
+    let key = key.or_else(|| named(session.as_ref()?, &message, &body));
     let speech = Speech {
         said: user_message(message)?,
         history: request.override_conversation.map(unwrapped),
@@ -184,7 +191,12 @@ async fn reply(State(api): State<Api>, headers: HeaderMap, body: Body, style: St
         request: None,
         key,
     };
-    let started = api.speak(&caller, session, speech).await?;
+    let started = match api.speak(&caller, session.clone(), speech).await {
+        Err(error) if error.is_busy() && takes_events(&headers, style) => {
+            return api.busy_events(&caller, session.as_ref(), style, &error).await;
+        }
+        result => result?,
+    };
     Ok(match style {
         Style::Described => {
             let snapshots = Snapshots { every: api.snapshot, show: shown };
@@ -210,10 +222,11 @@ pub(crate) fn unwrapped(messages: Vec<Object<MessageIn>>) -> Vec<MessageIn> {
     messages.into_iter().map(|Object(message)| message).collect()
 }
 
-/// A message that has a name is taken once under it.
-fn named(session: Option<&SessionId>, message: &MessageIn, body: &[u8]) -> Option<SubmissionKey> {
+/// A message that has a name is taken once under it, within its session. One that begins a session is the first there: two
+/// people may well have the same name for it.
+fn named(session: &SessionId, message: &MessageIn, body: &[u8]) -> Option<SubmissionKey> {
     let id = message.id.as_ref()?;
-    let key = format!("goose:{}:{id}", session.map_or("", SessionId::as_str));
+    let key = format!("goose:{session}:{id}");
     Some(named_submission(key, "POST /reply", body))
 }
 
@@ -253,7 +266,11 @@ impl Api {
             Some(_) => SessionUpdate::default(),
             None => SessionUpdate { agent_tools: true, titled: true, ..SessionUpdate::default() },
         };
-        self.take_recipe(&agent, known.as_ref(), speech.recipe, &mut update).await?;
+        self.take_recipe(caller, &agent, known.as_ref(), speech.recipe, &mut update).await?;
+        if let Some(known) = &known {
+            let choices = self.choices(known).await?;
+            self.take_choices(known, &choices, &mut update).await?;
+        }
         let begins_history = speech.history.is_some();
         let mut messages = Vec::new();
         if let Some(given) = speech.history {

@@ -15,14 +15,16 @@ use everturn_http::{
     parse_json, read_body,
 };
 use everturn_recipes::Recipes;
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode, Uri};
 use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    agent, confirmation,
+    absent, agent, agent_update, apps, call_tool, config, confirmation, deeplink,
     error::{ApiError, ErrorBody},
-    fork, recipe_list, recipe_values, reply, sessions, split, transfer,
+    extensions, fork, insights, permissions, providers, recipe_list, recipe_values, reply, search, sessions, split,
+    transfer,
 };
 
 /// Where Goose's clients send their key.
@@ -54,19 +56,23 @@ pub struct Goose {
 
 /// What the handlers work with.
 #[derive(Clone, Debug)]
-pub(crate) struct Api(Goose);
+pub(crate) struct Api {
+    goose: Goose,
+    /// Held while what was chosen for a session changes.
+    pub(crate) choosing: Arc<Mutex<()>>,
+}
 
 impl Deref for Api {
     type Target = Goose;
 
     fn deref(&self) -> &Goose {
-        &self.0
+        &self.goose
     }
 }
 
 /// The one route at the root, in the shapes that the protocol's text describes, and those of the releases under `/goose`.
 pub fn routes(goose: Goose) -> OpenApiRouter {
-    let api = Api(goose);
+    let api = Api { goose, choosing: Arc::default() };
     let described = OpenApiRouter::default().routes(routes!(reply::described));
     let described = document::tagged(document::with_schema::<ErrorBody<'_>, _>(described), "Goose", &KEYS);
     let described = document::behind(described, |router| router.method_not_allowed_fallback(method));
@@ -82,25 +88,40 @@ fn released(api: Api) -> OpenApiRouter {
         .routes(routes!(agent::stop))
         .routes(routes!(agent::tools))
         .routes(routes!(agent::update_from_session))
+        .routes(routes!(agent_update::restart))
+        .routes(routes!(agent_update::update_session))
+        .routes(routes!(agent_update::update_provider))
+        .routes(routes!(agent_update::update_working_dir))
+        .routes(routes!(extensions::add))
+        .routes(routes!(extensions::remove))
+        .routes(routes!(call_tool::call))
+        .routes(routes!(apps::read_resource))
+        .routes(routes!(apps::list))
+        .routes(routes!(config::show))
+        .routes(routes!(config::read))
+        .routes(routes!(config::upsert))
+        .routes(routes!(config::slash_commands))
+        .routes(routes!(providers::list))
+        .routes(routes!(extensions::list))
+        .routes(routes!(permissions::list, permissions::change))
         .routes(routes!(confirmation::decide))
         .routes(routes!(recipe_list::list))
+        .routes(routes!(deeplink::decode))
         .routes(routes!(sessions::list))
+        .routes(routes!(search::search))
+        .routes(routes!(insights::show))
         .routes(routes!(transfer::import))
         .routes(routes!(sessions::show, sessions::delete))
         .routes(routes!(sessions::rename))
         .routes(routes!(recipe_values::set))
+        .routes(routes!(extensions::of_session))
         .routes(routes!(split::events))
         .routes(routes!(split::reply))
         .routes(routes!(split::cancel))
         .routes(routes!(fork::fork))
         .routes(routes!(transfer::export));
     document::behind(document::tagged(routes, "Goose (as released)", &KEYS), |router| {
-        router
-            .method_not_allowed_fallback(method)
-            .fallback(async || {
-                ApiError::not_found("there is nothing here; this server's Goose API is in docs/goose.md")
-            })
-            .with_state(api)
+        router.method_not_allowed_fallback(method).fallback(async |uri: Uri| absent::answer(uri.path())).with_state(api)
     })
 }
 
@@ -114,8 +135,9 @@ async fn status() -> &'static str {
     "ok"
 }
 
-async fn method() -> ApiError {
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not take that method")
+async fn method(uri: Uri) -> ApiError {
+    let reason = absent::reason(uri.path()).unwrap_or("this path does not take that method");
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, reason)
 }
 
 impl Api {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Style,
+    choices::Mode,
     describe::{conversation, recipe_out, values},
     recipe::{RECIPE, VALUES},
     time::rfc3339,
@@ -61,6 +62,7 @@ pub(crate) struct SessionOut<'a> {
     provider_name: Option<String>,
     #[schema(required)]
     model_config: Option<ModelConfig>,
+    /// Which tools run without asking: `auto`, `approve`, `smart_approve` or `chat`.
     goose_mode: &'static str,
     #[schema(required)]
     archived_at: Option<&'a str>,
@@ -109,6 +111,7 @@ pub(crate) struct Around<'a> {
     /// Its agent, if that is still configured.
     pub(crate) agent: Option<&'a Agent>,
     pub(crate) message_count: u64,
+    pub(crate) mode: Mode,
     /// What its last turn used, if that is looked up.
     pub(crate) last_turn: Option<Usage>,
     pub(crate) conversation: Option<&'a [Said]>,
@@ -121,7 +124,7 @@ impl<'a> SessionOut<'a> {
         let provider_name = model.and_then(|(name, _)| name.split_once('/')).map(|(provider, _)| provider.to_owned());
         let model_config = model.map(|(name, agent)| ModelConfig {
             model_name: name.split_once('/').map_or(name, |(_, model)| model).to_owned(),
-            context_limit: agent.context_window,
+            context_limit: agent.context_window.or_else(|| agent.models.first()?.context_window()),
             temperature: agent.model_options.temperature.map(|thousandths| f64::from(thousandths) / 1000.0),
             max_tokens: agent.model_options.max_output_tokens,
             toolshim: false,
@@ -153,8 +156,7 @@ impl<'a> SessionOut<'a> {
             message_count: around.message_count,
             provider_name,
             model_config,
-            // Tools that nobody trusts ask first, the others do not.
-            goose_mode: "smart_approve",
+            goose_mode: around.mode.as_str(),
             archived_at: None,
             project_id: None,
             agent: &config.agent,

@@ -6,7 +6,7 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     response::{IntoResponse, Response},
 };
-use everturn_core::{SessionId, TenantId};
+use everturn_core::{SessionId, TenantId, Usage};
 use everturn_engine::SubmitError;
 use everturn_http::{Scope, document::IdempotencyKey, submission_key};
 use everturn_store::SessionRecord;
@@ -177,6 +177,13 @@ impl Api {
         self.show_session(tenant, record, detail, |session| serde_json::value::to_raw_value(session)).await
     }
 
+    /// What the last turn of a session used; of one that has used nothing yet, what the turn before it did.
+    pub(crate) async fn last_used(&self, record: &SessionRecord) -> Result<Option<Usage>, ApiError> {
+        let turns = self.engine.turns_below(&record.tenant, &record.id, None, 2).await?;
+        let used = turns.iter().map(|turn| turn.usage);
+        Ok(used.clone().find(|usage| !usage.is_zero()).or(used.clone().next()))
+    }
+
     /// Writes a session in some way.
     pub(crate) async fn show_session<T>(
         &self,
@@ -185,6 +192,8 @@ impl Api {
         detail: Detail,
         write: impl FnOnce(&SessionOut<'_>) -> Result<T, serde_json::Error>,
     ) -> Result<T, ApiError> {
+        let choices = self.choices(record).await?;
+        let record = &SessionRecord { config: self.shown_config(record, &choices)?, ..record.clone() };
         let agent = match self.engine.agent_of_session(tenant, &record.config).await {
             Ok(agent) => Some(agent),
             Err(SubmitError::Store(error)) => return Err(error.into()),
@@ -192,12 +201,12 @@ impl Api {
             Err(_) => None,
         };
         let message_count = self.engine.message_count(tenant, &record.id).await?;
-        let mut around = Around { agent: agent.as_deref(), message_count, ..Around::default() };
+        let mode = choices.mode.unwrap_or_default();
+        let mut around = Around { agent: agent.as_deref(), message_count, mode, ..Around::default() };
         let said = match detail {
             Detail::Summary => None,
             Detail::Conversation => {
-                let last = self.engine.turns_below(tenant, &record.id, None, 1).await?;
-                around.last_turn = last.first().map(|turn| turn.usage);
+                around.last_turn = self.last_used(record).await?;
                 Some(self.engine.conversation(tenant, &record.id).await?)
             }
         };

@@ -10,7 +10,9 @@ use axum::{
 };
 use everturn_core::{Message, Timestamp};
 use everturn_engine::{ImportedTurn, NewConversation, SessionUpdate};
-use everturn_http::{BodyLimits, Object, Scope, document::IdempotencyKey, parse_json, read_body, submission_key};
+use everturn_http::{
+    BodyLimits, Caller, Object, Scope, document::IdempotencyKey, parse_json, read_body, submission_key,
+};
 use everturn_recipes::Recipe;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -21,7 +23,7 @@ use crate::{
     answers::{Always, NoSession, NotMade, Posted},
     describe::{HistoryMessage, SessionParam, described, of, said, values},
     error::ApiError,
-    recipe::{Chosen, put_on},
+    recipe::{Chosen, Dressing, put_on},
     reply::unwrapped,
     routes::{Api, One, session_of},
     scalar::Scalar,
@@ -133,7 +135,8 @@ pub(crate) async fn import(State(api): State<Api>, headers: HeaderMap, body: Bod
         note_folder(&mut update, &folder)?;
     }
     if let Some(recipe) = session.recipe {
-        api.import_recipe(&agent, &recipe, session.user_recipe_values.unwrap_or_default(), &mut update).await?;
+        api.import_recipe(&caller, &agent, &recipe, session.user_recipe_values.unwrap_or_default(), &mut update)
+            .await?;
     }
     let said = session.conversation.or(session.messages);
     let said = said.ok_or_else(|| ApiError::invalid("conversation is missing: this is no exported session"))?;
@@ -147,9 +150,11 @@ pub(crate) async fn import(State(api): State<Api>, headers: HeaderMap, body: Bod
 }
 
 impl Api {
-    /// The recipe of a session from elsewhere. Where this server lacks what it needs, the session is without it.
+    /// The recipe of a session from elsewhere. Where this server lacks what it needs, the session is without it; where the
+    /// caller may not use what it names, it is refused.
     async fn import_recipe(
         &self,
+        caller: &Caller,
         agent: &str,
         recipe: &RawValue,
         values: BTreeMap<String, Scalar>,
@@ -163,8 +168,10 @@ impl Api {
             }
         };
         let values = values.into_iter().map(|(key, Scalar(value))| (key, value)).collect();
-        match self.overlay(agent, &recipe, &values).await {
-            Ok(overlay) => put_on(update, &Chosen { recipe, name: None }, &values, Some(overlay)),
+        let chosen = Chosen { recipe, name: None };
+        match self.overlay(caller, agent, &chosen, &values).await {
+            Ok(overlay) => put_on(update, &chosen, &values, Some(overlay)),
+            Err(Dressing::Beyond(error)) => Err(error),
             Err(error) => {
                 tracing::info!(error = %error.told(), "a session is imported without its recipe");
                 Ok(())

@@ -16,5 +16,5 @@ pub(crate) use field::FieldError;
 pub(crate) use image::ImageUrl;
 pub(crate) use item::ItemIn;
 pub(crate) use message::{MessageIn, UserSaid, Visible, history, user_message};
-pub(crate) use out::{Conversation, Item, MessageOut, Speaker};
+pub(crate) use out::{Conversation, Item, MessageOut, ResultItems, Speaker};
 pub(crate) use tokens::Tokens;

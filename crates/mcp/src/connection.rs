@@ -9,8 +9,9 @@ use rmcp::{
     Peer, RoleClient, ServiceExt as _,
     model::{
         CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam, ClientNotification,
-        ClientRequest, JsonObject, ListToolsRequest, LoggingLevel, PaginatedRequestParams, PingRequest, RequestId,
-        RequestMetaObject, ServerResult, SetLevelRequest, SetLevelRequestParams,
+        ClientRequest, JsonObject, ListResourcesRequest, ListToolsRequest, LoggingLevel, PaginatedRequestParams,
+        PingRequest, ReadResourceRequest, ReadResourceRequestParams, RequestId, RequestMetaObject, ServerResult,
+        SetLevelRequest, SetLevelRequestParams,
     },
     service::{ClientInitializeError, PeerRequestOptions, RunningService, ServiceError},
     transport::{DynamicTransportError, Transport},
@@ -40,6 +41,7 @@ pub(crate) struct Connection {
     /// What it calls itself: a name and a version.
     pub(crate) software: Option<(String, String)>,
     has_tools: bool,
+    has_resources: bool,
     running: tokio::sync::Mutex<RunningService<RoleClient, Handler>>,
 }
 
@@ -56,8 +58,9 @@ impl Connection {
         let software = info.as_ref().and_then(|info| info.server_info.as_ref());
         let software = software.map(|software| (one_line(&software.name, 100), one_line(&software.version, 100)));
         let has_tools = info.as_ref().is_some_and(|info| info.capabilities.tools.is_some());
+        let has_resources = info.as_ref().is_some_and(|info| info.capabilities.resources.is_some());
         let logs = info.as_ref().is_some_and(|info| info.capabilities.logging.is_some());
-        let connection = Arc::new(Self { peer, ears, software, has_tools, running: running.into() });
+        let connection = Arc::new(Self { peer, ears, software, has_tools, has_resources, running: running.into() });
         if logs {
             tokio::spawn(Arc::clone(&connection).ask_for_logs());
         }
@@ -115,8 +118,30 @@ impl Connection {
             Some(cursor) => ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(Some(cursor))),
             None => ListToolsRequest::default(),
         };
-        match self.request(ClientRequest::ListToolsRequest(request), PeerRequestOptions::no_options()).await {
-            Ok(result) => Ok(Some(result)),
+        self.plain(ClientRequest::ListToolsRequest(request)).await.map(Some)
+    }
+
+    /// The first page of its resources; `None` if it has none at all.
+    pub(crate) async fn list_resources(&self) -> Result<Option<ServerResult>, String> {
+        if !self.has_resources {
+            return Ok(None);
+        }
+        self.plain(ClientRequest::ListResourcesRequest(ListResourcesRequest::default())).await.map(Some)
+    }
+
+    /// The content of a resource.
+    pub(crate) async fn read_resource(&self, uri: String) -> Result<ServerResult, String> {
+        if !self.has_resources {
+            return Err("it has no resources".to_owned());
+        }
+        let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
+        self.plain(ClientRequest::ReadResourceRequest(request)).await
+    }
+
+    /// A request without an effect: why it is not answered makes no difference.
+    async fn plain(&self, request: ClientRequest) -> Result<ServerResult, String> {
+        match self.request(request, PeerRequestOptions::no_options()).await {
+            Ok(result) => Ok(result),
             Err(Unanswered::Refused(reason) | Unanswered::Unsure(reason) | Unanswered::Lost(reason)) => Err(reason),
         }
     }

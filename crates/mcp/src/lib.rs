@@ -29,6 +29,7 @@ mod naming;
 mod outcome;
 mod peek;
 mod process;
+mod resources;
 mod scan;
 mod server;
 mod servers;

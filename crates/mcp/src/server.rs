@@ -40,7 +40,7 @@ pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     chatter: Chatter,
     /// Hidden in results.
-    secrets: Secrets,
+    pub(crate) secrets: Secrets,
     metrics: Metrics,
     present: Mutex<Present>,
     state: watch::Sender<ServerState>,
@@ -130,7 +130,7 @@ impl Server {
         }
     }
 
-    fn connection(&self) -> Result<Arc<Connection>, ToolFailure> {
+    pub(crate) fn connection(&self) -> Result<Arc<Connection>, ToolFailure> {
         let name = &self.config.name;
         self.present(|present| match (&present.connection, &present.trouble) {
             (Some(connection), _) => Ok(Arc::clone(connection)),

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everturn_tools::ToolSet;
+use everturn_tools::{Resources, ToolSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -46,6 +46,7 @@ impl Mcp {
         for server in servers.iter() {
             // Known before anybody asks.
             around.tools.start_server(&server.config.name);
+            around.tools.set_resources(&server.config.name, Arc::clone(server) as Arc<dyn Resources>);
             tasks.spawn(Arc::clone(server).run(around.clone()));
         }
         tasks.close();

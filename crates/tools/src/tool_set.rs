@@ -9,7 +9,7 @@ use std::{
 use everturn_core::Json;
 use tokio::{sync::watch, time::Instant};
 
-use crate::{Schema, SchemaCheck, SchemaError, Tool};
+use crate::{Resources, Schema, SchemaCheck, SchemaError, Tool};
 
 /// Tools with their compiled schemas. Names are unique.
 ///
@@ -25,6 +25,7 @@ pub struct ToolSet {
 struct Current {
     tools: BTreeMap<String, Entry>,
     servers: BTreeMap<String, ServerTools>,
+    resources: BTreeMap<String, Arc<dyn Resources>>,
 }
 
 #[derive(Debug)]
@@ -164,6 +165,17 @@ impl ToolSet {
     /// What is known of each tool server.
     pub fn servers(&self) -> BTreeMap<String, ServerTools> {
         self.read(|current| current.servers.clone())
+    }
+
+    /// Says where the resources of a tool server are read.
+    pub fn set_resources(&self, server: &str, resources: Arc<dyn Resources>) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        current.resources.insert(server.to_owned(), resources);
+    }
+
+    /// The resources of a tool server; `None` if there is no such server, or it cannot have any.
+    pub fn resources(&self, server: &str) -> Option<Arc<dyn Resources>> {
+        self.read(|current| current.resources.get(server).cloned())
     }
 
     /// The tool of this name.

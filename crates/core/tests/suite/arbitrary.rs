@@ -204,11 +204,11 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
         vec(message(), 0..3),
         any::<bool>(),
         option::of("[a-z]{1,6}"),
-        usage(),
+        (usage(), usage()),
         option::of("key_[a-z]{1,6}"),
     );
     prop_oneof![
-        started.prop_map(|(agent, opens_session, input, begins_history, request, used_before, by)| {
+        started.prop_map(|(agent, opens_session, input, begins_history, request, (used_before, last_used), by)| {
             Event::TurnStarted({
                 let by = by.map(|by| by.parse().unwrap());
                 TurnStarted {
@@ -218,6 +218,7 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
                     begins_history,
                     request,
                     used_before,
+                    last_used,
                     by,
                     options: ModelOptions::default(),
                 }

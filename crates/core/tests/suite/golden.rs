@@ -67,6 +67,7 @@ fn steps() {
                 begins_history: true,
                 request: Some("r1".into()),
                 used_before: Usage { input: 7, output: 8, cached_input: 4, cache_write: 2, reasoning: 5 },
+                last_used: Usage::of(6, 3),
                 by: Some("key_1".parse().unwrap()),
                 options: ModelOptions { effort: Some(Effort::High), ..ModelOptions::default() },
             }),
@@ -95,7 +96,7 @@ fn steps() {
         &[
             (
                 1,
-                r#"{"agent":"demo","opens_session":true,"input":[{"user":{"content":{"text":"hi"}}},{"system":{"content":"be brief"}}],"begins_history":true,"request":"r1","used_before":{"input":7,"output":8,"cached_input":4,"cache_write":2,"reasoning":5},"by":"key_1","options":{"effort":"high"}}"#,
+                r#"{"agent":"demo","opens_session":true,"input":[{"user":{"content":{"text":"hi"}}},{"system":{"content":"be brief"}}],"begins_history":true,"request":"r1","used_before":{"input":7,"output":8,"cached_input":4,"cache_write":2,"reasoning":5},"last_used":{"input":6,"output":3},"by":"key_1","options":{"effort":"high"}}"#,
             ),
             (2, r#"{"step":1,"model":"p/m"}"#),
             (5, r#"{"call":{"id":"c1","name":"look","input":{"a": 1}},"route":{"refused":{"reason":"no"}}}"#),

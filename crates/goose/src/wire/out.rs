@@ -158,9 +158,9 @@ impl<'a> CallOut<'a> {
 }
 
 /// What a tool's result shows.
-pub(super) struct ResultItems<'a> {
-    pub(super) style: Style,
-    pub(super) content: &'a Content,
+pub(crate) struct ResultItems<'a> {
+    pub(crate) style: Style,
+    pub(crate) content: &'a Content,
 }
 
 impl Serialize for ResultItems<'_> {

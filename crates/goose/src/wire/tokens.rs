@@ -1,4 +1,5 @@
-//! `token_state`: what the turn has used, and what its session has.
+//! `token_state`: what the turn has used, and what its session has. The releases also tell what was used last, before the
+//! turn has used anything.
 
 use everturn_core::{Standing, Usage};
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
@@ -15,7 +16,22 @@ pub(crate) struct Tokens {
 
 impl Tokens {
     pub(crate) fn of(style: Style, standing: &Standing) -> Self {
-        Self { style, turn: standing.used, session: standing.used_by_session() }
+        // The releases told what the session's last model call used: what a running turn uses is known when a call ends, and
+        // their gauge must not fall to nothing until then.
+        let turn = match style {
+            Style::Released if standing.used.is_zero() => standing.last_used,
+            Style::Released | Style::Described => standing.used,
+        };
+        Self { style, turn, session: standing.used_by_session() }
+    }
+
+    /// What a session has used, where no turn runs for the caller.
+    pub(crate) fn of_session(style: Style, last: Usage, session: Usage) -> Self {
+        let turn = match style {
+            Style::Released => last,
+            Style::Described => Usage::default(),
+        };
+        Self { style, turn, session }
     }
 }
 

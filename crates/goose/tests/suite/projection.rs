@@ -31,6 +31,7 @@ fn started() -> Event {
         input: vec![Message::user("Hello")],
         request: Some("req-1".to_owned()),
         used_before: Usage::of(1350, 725),
+        last_used: Usage::of(120, 30),
         by: None,
         ..TurnStarted::default()
     })

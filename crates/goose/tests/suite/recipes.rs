@@ -90,3 +90,71 @@ async fn a_client_may_bring_a_recipe() {
     assert!(server.post("/goose/agent/start", wrong).await.message(400).starts_with("recipe: "));
     server.post("/goose/agent/start", json!({ "recipe_deeplink": "goose://recipe" })).await.message(422);
 }
+
+/// A recipe that names some of the agent's tools and models, or others.
+fn recipe(extensions: &Value, settings: &Value) -> Value {
+    json!({ "title": "R", "description": "R", "instructions": "Be kind.", "extensions": extensions, "settings": settings })
+}
+
+#[tokio::test]
+async fn a_recipe_of_a_client_narrows_and_never_widens() {
+    let server = Server::start().await;
+    let extension = |name: &str| json!([{ "type": "builtin", "name": name }]);
+    let start =
+        async |server: &Server, recipe: &Value| server.post("/goose/agent/start", json!({ "recipe": recipe })).await;
+    let overlay = async |answer: super::harness::Answer| {
+        let id = answer.json(200)["id"].as_str().unwrap().parse().unwrap();
+        let record = server.engine.session(&"acme".parse().unwrap(), &id).await.unwrap().unwrap();
+        record.config.overlay.unwrap()
+    };
+    let own = recipe(&extension("clock"), &json!({ "goose_provider": "demo", "goose_model": "demo", "max_turns": 3 }));
+    let has = overlay(start(&server, &own).await).await;
+    assert_eq!((has.model.as_deref(), has.max_steps), (Some("demo/demo"), Some(3)));
+    assert_eq!(has.tools, Some(vec!["clock".to_owned()]));
+    // The server has this tool, the agent does not.
+    let tool = recipe(&extension("create_artifact"), &json!({}));
+    let refused = start(&server, &tool).await.message(403);
+    assert!(
+        refused.contains("create_artifact") && refused.contains("calculator") && refused.contains("admin"),
+        "{refused}"
+    );
+    let model = recipe(&json!(null), &json!({ "goose_provider": "demo", "goose_model": "other" }));
+    let refused = start(&server, &model).await.message(403);
+    assert!(refused.contains("demo/other") && refused.contains("demo/demo"), "{refused}");
+    // Also where the model comes with the values.
+    let mut templated = recipe(&json!(null), &json!({ "goose_provider": "demo", "goose_model": "{{ model }}" }));
+    templated["parameters"] =
+        json!([{ "key": "model", "input_type": "string", "requirement": "required", "description": "m" }]);
+    let session = start(&server, &templated).await.json(200)["id"].as_str().unwrap().to_owned();
+    let values = |model: &str| json!({ "userRecipeValues": { "model": model } });
+    let path = format!("/goose/sessions/{session}/user_recipe_values");
+    assert!(server.call("PUT", &path, values("other")).await.message(403).contains("demo/other"));
+    let says = json!({ "session_id": session, "user_message": { "content": "hello" }, "recipe_parameters": { "model": "other" } });
+    assert!(server.post("/goose/reply", says).await.message(403).contains("demo/other"));
+    assert_eq!(server.call("PUT", &path, values("demo")).await.status, 200);
+    // A turn has no more steps than the agent's.
+    let long = recipe(&json!(null), &json!({ "max_turns": 500 }));
+    assert_eq!(overlay(start(&server, &long).await).await.max_steps, Some(10));
+    let admin = server.by("admin");
+    for beyond in [&tool, &model] {
+        start(&admin, beyond).await.json(200);
+    }
+    assert_eq!(overlay(start(&admin, &long).await).await.max_steps, Some(500));
+}
+
+#[tokio::test]
+async fn an_imported_recipe_narrows_too() {
+    let server = Server::start().await;
+    let import = |recipe: Value| json!({ "conversation": [], "recipe": recipe });
+    let other = recipe(&json!(null), &json!({ "goose_provider": "demo", "goose_model": "other" }));
+    let refused = server.post("/goose/sessions/import", import(other.clone())).await.message(403);
+    assert!(refused.contains("demo/other") && refused.contains("admin"), "{refused}");
+    let imported = server.by("admin").post("/goose/sessions/import", import(other)).await.json(200);
+    assert_eq!(imported["model_config"]["model_name"], "other");
+    let own = recipe(&json!([{ "type": "builtin", "name": "clock" }]), &json!({}));
+    let imported = server.post("/goose/sessions/import", import(own)).await.json(200);
+    assert_eq!(imported["recipe"]["title"], "R");
+    // What the server lacks is left out, as before: there is nothing to widen to.
+    let lacking = recipe(&json!([{ "type": "builtin", "name": "developer" }]), &json!({}));
+    assert_eq!(server.post("/goose/sessions/import", import(lacking)).await.json(200)["recipe"], Value::Null);
+}

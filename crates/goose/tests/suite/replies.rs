@@ -44,6 +44,28 @@ async fn the_same_message_again_is_the_same_turn() {
     assert!(refused.contains("k3j9x0ab"), "{refused}");
 }
 
+/// Desktops make up ids at random, scripts count: two people without a session may well choose the same.
+#[tokio::test]
+async fn an_id_without_a_session_is_not_shared() {
+    let server = Server::start().await;
+    let message = json!({ "user_message": { "id": "1", "role": "user", "content": "hello" } });
+    let mut seen = std::collections::BTreeSet::new();
+    for path in ["/reply", "/reply", "/goose/reply"] {
+        let answer = server.post(path, message.clone()).await;
+        assert_eq!(answer.said().1, "stop");
+        assert!(seen.insert(answer.headers["x-session-id"].clone()), "the session of somebody else: {answer:?}");
+        assert!(seen.insert(answer.headers["x-message-id"].clone()), "the turn of somebody else: {answer:?}");
+    }
+    // What somebody else said with that id is no trouble either.
+    let other = json!({ "user_message": { "id": "1", "role": "user", "content": "what is 2*3?" } });
+    assert!(server.post("/reply", other).await.said().0.contains('6'));
+    // Within a session it is as it was.
+    let mut named = says("s", "hello");
+    named["user_message"]["id"] = json!("1");
+    let first = server.post("/reply", named.clone()).await;
+    assert_eq!(first.headers["x-message-id"], server.post("/reply", named).await.headers["x-message-id"]);
+}
+
 #[tokio::test]
 async fn only_admins_override_history() {
     let server = Server::start().await;

@@ -103,7 +103,8 @@ fn settings(things: &Things) -> String {
     let own = things.settings();
     // Schemathesis cannot know which agents, models and tools there are, so that a request of the right shape may be
     // refused all the same. The schemas of Goose's messages have more corners than there is time for; these operations
-    // are tried at random instead. A session's events never end.
+    // are tried at random instead. A session with a recipe is the other way round: requests at random are too large for
+    // Hypothesis, the corners are not. A session's events never end.
     format!(
         "\
 seed = 20261116
@@ -128,6 +129,10 @@ enabled = false
 [[operations]]
 include-operation-id = ['goose_reply', 'goose_released_reply', 'goose_released_session_reply', 'goose_released_import_session']
 [operations.phases.coverage]
+enabled = false
+[[operations]]
+include-operation-id = ['goose_released_start_agent']
+[operations.phases.fuzzing]
 enabled = false
 [[operations]]
 include-operation-id = ['goose_released_watch_session']

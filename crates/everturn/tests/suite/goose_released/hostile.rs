@@ -136,7 +136,7 @@ fn what_is_not_there() {
         ("GET", "/goose/nonsense", 404),
         ("GET", "/goose/sessions/", 404),
         ("GET", "/goose/sessions/a/b/c", 404),
-        ("GET", "/goose/config", 404),
+        ("GET", "/goose/config/prompts", 404),
         ("POST", "/goose/status", 405),
         ("GET", "/goose/reply", 405),
         ("DELETE", "/goose/sessions", 405),

@@ -1,7 +1,9 @@
 //! The protocol of Goose's releases, under `/goose`: the built program, its tools in an MCP server of its own.
 
 mod confirmation;
+mod controls;
 mod cut_readers;
+mod desktop;
 mod doors;
 mod elicitation;
 mod events;

@@ -78,10 +78,20 @@ TOOLS = [*map(tool, ["append", "write", "hold", "ask", "news", "picture", "fail"
 def answer(message):
     method, params = message["method"], message.get("params") or {}
     if method == "initialize":
-        result = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}, "logging": {}},
+        result = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}, "logging": {}, "resources": {}},
                   "serverInfo": {"name": "box", "version": "1.0.0"}}
     elif method == "tools/list":
         result = {"tools": TOOLS}
+    elif method == "resources/list":
+        result = {"resources": [
+            {"uri": "ui://box/page", "name": "page", "mimeType": "text/html", "description": "A page"},
+            {"uri": "file:///notes.txt", "name": "notes"},
+        ]}
+    elif method == "resources/read" and params["uri"] == "ui://box/page":
+        result = {"contents": [{"uri": "ui://box/page", "mimeType": "text/html", "text": "<p>Box</p>"}]}
+    elif method == "resources/read":
+        send({"id": message["id"], "error": {"code": -32002, "message": "there is no such resource"}})
+        return
     elif method == "tools/call":
         result = call(params)
     else:

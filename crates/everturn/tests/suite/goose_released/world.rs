@@ -257,7 +257,7 @@ impl Chat {
 }
 
 /// A session's stream.
-pub(super) struct Events(Streaming);
+pub(super) struct Events(pub(super) Streaming);
 
 impl Events {
     /// The next event, or how the stream ended. Comments are none.

@@ -55,7 +55,7 @@ fn after_an_override() {
         # POST /goose/reply
         - {"type":"Ping"}
         1 {"conversation":[{"content":[{"text":"Previous message","type":"text"}],"created":"<s>","id":"turn#2.u1","metadata":{"agentVisible":true,"userVisible":true},"role":"user"},{"content":[{"text":"Previous response","type":"text"}],"created":"<s>","id":"turn#2.u2","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},{"content":[{"text":"play seed-override-goose","type":"text"}],"created":"<s>","id":"turn#2.u3","metadata":{"agentVisible":true,"userVisible":true},"role":"user"}],"type":"UpdateConversation"}
-        3 {"message":{"content":[{"text":"Yes.","type":"text"}],"created":"<s>","id":"turn#2.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"0+0 of 10+5","type":"Message"}
+        3 {"message":{"content":[{"text":"Yes.","type":"text"}],"created":"<s>","id":"turn#2.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"10+5 of 10+5","type":"Message"}
         5 {"reason":"stop","token_state":"10+5 of 20+10","type":"Finish"}
     "##]]);
 }

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::world::{Door, World, file, frames, kinds, text};
+use super::world::{Door, World, file, frames, kinds, rest, says, text, until};
 use crate::suite::harness::{Gate, Reply, asked, key, script};
 
 /// An agent that plays a script whatever it is told, and is the one that sessions have.
@@ -109,6 +109,26 @@ fn failures_are_printed() {
     assert_eq!(printed(&output), "Done! error\n");
     let seen = frames(&printed(&run(&world, Path::new("sh"), "client.sh")));
     assert_eq!(kinds(&seen), ["Ping", "Error", "Finish"]);
+}
+
+/// A session that is busy refuses them, and they print why, though none of them looks at the status.
+#[test]
+fn a_busy_session_says_so() {
+    let gate = Gate::default();
+    script("seed-examples-busy", [Reply::new().text("Wait").hold(&gate).text(" for me.").stops()]);
+    let world = world("seed-examples-busy");
+    let mut running = world.open(Door::Described, &says("session-abc123", "Begin."));
+    until(&mut running, "Wait");
+    let why = "Session already has an active request. Cancel it first, or wait until it ends.";
+    assert_eq!(printed(&run(&world, &python(), "client.py")), format!("Error: {why}\n"));
+    let output = run(&world, Path::new("node"), "client.mjs");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), format!("Error: {why}\n"));
+    assert_eq!(printed(&output), "Done! error\n");
+    let seen = frames(&printed(&run(&world, Path::new("sh"), "client.sh")));
+    assert_eq!(kinds(&seen), ["Error", "Finish"]);
+    gate.open();
+    assert_eq!(text(&rest(&mut running)), " for me.", "nobody disturbed it");
+    assert_eq!(asked("seed-examples-busy").len(), 1);
 }
 
 /// That client takes each chunk from the network for whole frames, and must live through thousands of them. They come in

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::world::{Door, Stream, World, logged, refusal, rest, says, text, until};
+use super::{
+    transcript::tokens,
+    world::{Door, Stream, World, frames, kinds, logged, refusal, rest, says, text, until},
+};
 use crate::suite::harness::{Client, Gate, Reply, asked, eventually, key, script};
 
 fn named(mut body: Value, id: &str) -> Value {
@@ -173,6 +176,43 @@ fn one_turn_at_a_time() {
     }
 }
 
+/// Who takes events is told in events that the session is busy, who does not in JSON; with the same status.
+#[test]
+fn a_busy_session_is_told_in_events() {
+    let world = World::start();
+    for door in Door::BOTH {
+        let (name, gate) = (format!("seed-busy-events-{}", door.view()), Gate::default());
+        let first = Reply::says(&["First."]);
+        script(&name, [first, Reply::new().text("Wait").hold(&gate).text(" for me.").stops()]);
+        let body = says(&name, &format!("play {name}"));
+        world.post(door, &body);
+        let mut stream = world.open(door, &body);
+        until(&mut stream, "Wait");
+        let ask = |accept: &str| {
+            let headers = [("content-type", "application/json"), ("accept", accept)];
+            world.client().send_with("POST", door.path(), &headers, body.to_string())
+        };
+        let answer = ask("text/event-stream");
+        assert_eq!((answer.status, answer.header("content-type")), (409, "text/event-stream"), "{answer:?}");
+        let seen = frames(&answer.body);
+        assert_eq!(kinds(&seen), ["Error", "Finish"]);
+        assert!(seen[0].data["error"].as_str().unwrap().contains("active request"), "{seen:#?}");
+        assert_eq!(seen[1].data["reason"], "error");
+        let used = tokens(door, &seen[1].data["token_state"]);
+        // The described door tells what this turn used, which is nothing, the other what was used last.
+        assert_eq!(used[3..], [10, 5, 15]);
+        assert_eq!(used[..3], if door == Door::Described { [0, 0, 0] } else { [10, 5, 15] });
+        assert_eq!(ask("*/*").header("content-type").contains("event-stream"), door == Door::Described);
+        for accept in ["application/json", "application/json, text/plain, */*"] {
+            let (status, message) = refusal(&ask(accept));
+            assert!(status == 409 && message.contains("active request"), "{message}");
+        }
+        gate.open();
+        assert_eq!(text(&rest(&mut stream)), " for me.");
+        assert_eq!(asked(&name).len(), 2);
+    }
+}
+
 /// Nobody has to listen for a turn to go on.
 #[test]
 fn a_client_that_goes_away_stops_nothing() {
@@ -211,17 +251,25 @@ fn a_deleted_session_is_gone() {
     }
 }
 
-/// A message that has a name but no session is one message as well.
+/// A message's id names it within its session: what begins sessions may have the same id, also from two people of a tenant.
 #[test]
 fn a_name_without_a_session() {
     let world = World::start();
     for door in Door::BOTH {
         let name = format!("seed-sole-{}", door.view());
-        script(&name, [Reply::says(&["Once."])]);
+        script(&name, [Reply::says(&["Ann's."]), Reply::says(&["Bert's."]), Reply::says(&["Once."])]);
         let body = json!({ "user_message": { "id": name, "content": format!("play {name}") } });
-        let (first, again) = (world.post(door, &body), world.post(door, &body));
+        let (ann, bert) =
+            (world.post(door, &body), Stream::of(world.admin().send("POST", door.path(), &body.to_string())));
+        assert_eq!((ann.text().as_str(), bert.text().as_str()), ("Ann's.", "Bert's."));
+        assert!(ann.session != bert.session && ann.turn != bert.turn, "they share nothing");
+        // Who wants to send it again gives the request itself a name.
+        let idem = format!("{name}-key");
+        let headers = [("content-type", "application/json"), ("idempotency-key", idem.as_str())];
+        let [first, again] =
+            [(); 2].map(|()| Stream::of(world.client().send_with("POST", door.path(), &headers, body.to_string())));
         assert_eq!((&first.session, &first.turn, first.text()), (&again.session, &again.turn, again.text()));
-        assert_eq!(asked(&name).len(), 1);
+        assert_eq!(asked(&name).len(), 3);
     }
 }
 

@@ -58,7 +58,7 @@ fn wanted(door: &Door) -> &'static str {
     match door.id.as_str() {
         id if ADMIN.contains(&id) => "admin",
         // It looks, by its nature; Goose's clients post it.
-        "goose_released_resume_agent" => "read",
+        "goose_released_resume_agent" | "goose_released_read_config" => "read",
         _ if door.method == "GET" => "read",
         _ => "chat",
     }

@@ -19,11 +19,11 @@ fn text_comes_in_deltas_of_one_message() {
 
         # goose Continue
         id: 3
-        data: {"type":"Message","message":{"id":"turn_1.a1","role":"assistant","created":1772618401,"content":[{"type":"text","text":"Here's \"a\"\n"}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
+        data: {"type":"Message","message":{"id":"turn_1.a1","role":"assistant","created":1772618401,"content":[{"type":"text","text":"Here's \"a\"\n"}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":120,"outputTokens":30,"totalTokens":150,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
 
         # goose-session Continue
         id: 3
-        data: {"type":"Message","request_id":"req-1","message":{"id":"turn_1.a1","role":"assistant","created":1772618401,"content":[{"type":"text","text":"Here's \"a\"\n"}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
+        data: {"type":"Message","request_id":"req-1","message":{"id":"turn_1.a1","role":"assistant","created":1772618401,"content":[{"type":"text","text":"Here's \"a\"\n"}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":120,"outputTokens":30,"totalTokens":150,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
 
     "##]],
     );
@@ -38,11 +38,11 @@ fn reasoning_is_not_described() {
         # goose-seed Continue
         # goose Continue
         id: 3
-        data: {"type":"Message","message":{"id":"turn_1.a2","role":"assistant","created":1772618401,"content":[{"type":"thinking","thinking":"hm","signature":""}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
+        data: {"type":"Message","message":{"id":"turn_1.a2","role":"assistant","created":1772618401,"content":[{"type":"thinking","thinking":"hm","signature":""}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":120,"outputTokens":30,"totalTokens":150,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
 
         # goose-session Continue
         id: 3
-        data: {"type":"Message","request_id":"req-1","message":{"id":"turn_1.a2","role":"assistant","created":1772618401,"content":[{"type":"thinking","thinking":"hm","signature":""}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
+        data: {"type":"Message","request_id":"req-1","message":{"id":"turn_1.a2","role":"assistant","created":1772618401,"content":[{"type":"thinking","thinking":"hm","signature":""}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":120,"outputTokens":30,"totalTokens":150,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
 
     "##]],
     );
@@ -144,11 +144,11 @@ fn results_are_said_by_the_user() {
 
         # goose Continue
         id: 3
-        data: {"type":"Message","message":{"id":"turn_1.call_1","role":"user","created":1772618402,"content":[{"type":"toolResponse","id":"call_1","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"File contents here..."},{"type":"image","data":"iVBO","mimeType":"image/png"},{"type":"text","text":"![image](https://example.com/a.png)"}],"isError":false}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
+        data: {"type":"Message","message":{"id":"turn_1.call_1","role":"user","created":1772618402,"content":[{"type":"toolResponse","id":"call_1","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"File contents here..."},{"type":"image","data":"iVBO","mimeType":"image/png"},{"type":"text","text":"![image](https://example.com/a.png)"}],"isError":false}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":120,"outputTokens":30,"totalTokens":150,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
 
         # goose-session Continue
         id: 3
-        data: {"type":"Message","request_id":"req-1","message":{"id":"turn_1.call_1","role":"user","created":1772618402,"content":[{"type":"toolResponse","id":"call_1","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"File contents here..."},{"type":"image","data":"iVBO","mimeType":"image/png"},{"type":"text","text":"![image](https://example.com/a.png)"}],"isError":false}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
+        data: {"type":"Message","request_id":"req-1","message":{"id":"turn_1.call_1","role":"user","created":1772618402,"content":[{"type":"toolResponse","id":"call_1","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"File contents here..."},{"type":"image","data":"iVBO","mimeType":"image/png"},{"type":"text","text":"![image](https://example.com/a.png)"}],"isError":false}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":120,"outputTokens":30,"totalTokens":150,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
 
     "##]],
     );
@@ -172,11 +172,11 @@ fn results_are_said_by_the_user() {
 
         # goose Continue
         id: 2
-        data: {"type":"Message","message":{"id":"turn_1.call_1","role":"user","created":1772618401,"content":[{"type":"toolResponse","id":"call_1","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"no such file"}],"isError":true}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
+        data: {"type":"Message","message":{"id":"turn_1.call_1","role":"user","created":1772618401,"content":[{"type":"toolResponse","id":"call_1","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"no such file"}],"isError":true}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":120,"outputTokens":30,"totalTokens":150,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
 
         # goose-session Continue
         id: 2
-        data: {"type":"Message","request_id":"req-1","message":{"id":"turn_1.call_1","role":"user","created":1772618401,"content":[{"type":"toolResponse","id":"call_1","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"no such file"}],"isError":true}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
+        data: {"type":"Message","request_id":"req-1","message":{"id":"turn_1.call_1","role":"user","created":1772618401,"content":[{"type":"toolResponse","id":"call_1","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"no such file"}],"isError":true}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":120,"outputTokens":30,"totalTokens":150,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
 
     "##]],
     );
@@ -208,11 +208,11 @@ fn approvals_and_questions_are_asked() {
 
         # goose Continue
         id: 2
-        data: {"type":"Message","message":{"id":"form_1","role":"assistant","created":1772618401,"content":[{"type":"actionRequired","data":{"actionType":"toolConfirmation","id":"call_1","toolName":"read_file","arguments":{"path":"/srv/file.txt"},"prompt":null}}],"metadata":{"userVisible":true,"agentVisible":false}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
+        data: {"type":"Message","message":{"id":"form_1","role":"assistant","created":1772618401,"content":[{"type":"actionRequired","data":{"actionType":"toolConfirmation","id":"call_1","toolName":"read_file","arguments":{"path":"/srv/file.txt"},"prompt":null}}],"metadata":{"userVisible":true,"agentVisible":false}},"token_state":{"inputTokens":120,"outputTokens":30,"totalTokens":150,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
 
         # goose-session Continue
         id: 2
-        data: {"type":"Message","request_id":"req-1","message":{"id":"form_1","role":"assistant","created":1772618401,"content":[{"type":"actionRequired","data":{"actionType":"toolConfirmation","id":"call_1","toolName":"read_file","arguments":{"path":"/srv/file.txt"},"prompt":null}}],"metadata":{"userVisible":true,"agentVisible":false}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
+        data: {"type":"Message","request_id":"req-1","message":{"id":"form_1","role":"assistant","created":1772618401,"content":[{"type":"actionRequired","data":{"actionType":"toolConfirmation","id":"call_1","toolName":"read_file","arguments":{"path":"/srv/file.txt"},"prompt":null}}],"metadata":{"userVisible":true,"agentVisible":false}},"token_state":{"inputTokens":120,"outputTokens":30,"totalTokens":150,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
 
     "##]],
     );
@@ -226,11 +226,11 @@ fn approvals_and_questions_are_asked() {
 
         # goose Continue
         id: 2
-        data: {"type":"Message","message":{"id":"form_1","role":"assistant","created":1772618401,"content":[{"type":"actionRequired","data":{"actionType":"elicitation","id":"form_1","message":"Allow read_file?\n\nPick one","requested_schema":{"type":"object","properties":{}}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
+        data: {"type":"Message","message":{"id":"form_1","role":"assistant","created":1772618401,"content":[{"type":"actionRequired","data":{"actionType":"elicitation","id":"form_1","message":"Allow read_file?\n\nPick one","requested_schema":{"type":"object","properties":{}}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":120,"outputTokens":30,"totalTokens":150,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null}}
 
         # goose-session Continue
         id: 2
-        data: {"type":"Message","request_id":"req-1","message":{"id":"form_1","role":"assistant","created":1772618401,"content":[{"type":"actionRequired","data":{"actionType":"elicitation","id":"form_1","message":"Allow read_file?\n\nPick one","requested_schema":{"type":"object","properties":{}}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
+        data: {"type":"Message","request_id":"req-1","message":{"id":"form_1","role":"assistant","created":1772618401,"content":[{"type":"actionRequired","data":{"actionType":"elicitation","id":"form_1","message":"Allow read_file?\n\nPick one","requested_schema":{"type":"object","properties":{}}}}],"metadata":{"userVisible":true,"agentVisible":true}},"token_state":{"inputTokens":120,"outputTokens":30,"totalTokens":150,"accumulatedInputTokens":1350,"accumulatedOutputTokens":725,"accumulatedTotalTokens":2075,"accumulatedCost":null},"chat_request_id":"req-1"}
 
     "##]],
     );
