@@ -277,13 +277,6 @@ def openai_one_call_at_a_time():
     same(len(asked.choices[0].message.tool_calls or []), 1)
 
 
-@scenario
-def openai_strict_tool():
-    text = 'openai strict expect {"tools.0.function.strict": true, "tools.0.function.description": "Tells the weather"}'
-    asked = client().chat.completions.create(model=MODEL, messages=user(text), tools=[function_tool("weather", strict=True)])
-    same(asked.choices[0].message.content, "You said: openai strict")
-
-
 def passed_on(**given):
     """Each parameter by itself, so that one that is refused does not hide the others."""
 
@@ -304,7 +297,8 @@ passed_on(temperature=0.25, top_p=0.5, stop=["END"], seed=7, presence_penalty=0.
 
 @scenario
 def openai_param_stop_text():
-    text = 'openai stop text expect {"stop": "END"}'
+    # The server may send a list of one.
+    text = 'openai stop text expect {"stop": ["END"]}'
     completion = client().chat.completions.create(model=MODEL, messages=user(text), stop="END")
     same(completion.choices[0].message.content, "You said: openai stop text")
 

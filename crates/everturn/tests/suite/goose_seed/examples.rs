@@ -181,5 +181,5 @@ fn without_a_valid_key_nothing_is_said() {
     let refused: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(refused["message"], "the key is not valid on this server");
     assert_eq!(asked("seed-keyless"), [] as [Value; 0]);
-    assert_eq!(world.post(Door::Described, &super::world::says("s", "hello")).text(), "Hello.");
+    assert_eq!(world.post(Door::Described, &says("s", "hello")).text(), "Hello.");
 }

@@ -1,6 +1,7 @@
 //! OpenAI's own SDKs against the program: whatever they can do must work, in Python and in Node.
 
 mod answers;
+mod clients;
 mod durable;
 mod errors;
 mod raw;
