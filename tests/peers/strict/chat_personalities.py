@@ -31,6 +31,7 @@ class Person:
     # The delta that reasoning comes in, and whether usage needs asking for.
     reasoning_field, always_usage = None, False
     id_limit, id_alphabet, id_length, id_prefix = 40, None, 24, "call_"
+    openai_schemas = True
     takes_images = True
     unknown_top, unsupported = (), ()
 
@@ -150,7 +151,8 @@ class Person:
             self.refuse(f"Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length {len(body['tools'])} instead.", "tools", "array_above_max_length")
         for at, tool in enumerate(body.get("tools") or []):
             function = tool["function"]
-            openai_models.check_tool(function["name"], function.get("parameters"), bool(function.get("strict")), f"tools[{at}].function", 64)
+            parameters = function.get("parameters") if self.openai_schemas else None
+            openai_models.check_tool(function["name"], parameters, bool(function.get("strict")), f"tools[{at}].function", 64)
 
     def remember(self, scope, ids, thinking):
         for each in ids:
@@ -217,6 +219,8 @@ class Kimi(DeepSeek):
     cache_minimum, cache_step = 256, 1
     models = ["kimi-k2.6", "kimi-k3"]
     takes_images = True
+    # Its own flavour, see check_moonshot.
+    openai_schemas = False
     unsupported = ("store",)
 
     def refuse_missing_reasoning(self, at):
@@ -262,8 +266,15 @@ def check_moonshot(schema, path, refuse, root=None):
         others = [key for key in schema if key != "$ref"]
         if others:
             bad(f"conflicting keywords found after $ref expansion: {others[0]}")
+    if not any(key in schema for key in ("type", "anyOf", "$ref")):
+        bad("type is not defined")
+    if "anyOf" in schema and not 1 <= len(schema["anyOf"]) <= 10:
+        bad("anyOf must have between 1 and 10 items")
     if "items" in schema and not isinstance(schema["items"], dict):
         bad("items must be an object")
+    missing = [name for name in schema.get("required") or [] if name not in (schema.get("properties") or {})]
+    if missing:
+        bad(f"required property '{missing[0]}' is not defined")
     for key, each in (schema.get("properties") or {}).items():
         check_moonshot(each, f"properties.{key}", refuse, root)
     check_moonshot(schema.get("items"), f"{path}.items", refuse, root)

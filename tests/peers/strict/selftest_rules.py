@@ -235,6 +235,7 @@ KIMI = [
     (put("tool_choice", "required"), "tool_choice 'required' is incompatible with thinking enabled"),
     (put("temperature", 0.3), "invalid temperature"),
     (put("tools", 0, "function", "parameters", {"type": "object", "properties": {"a": {"type": "string", "anyOf": []}}}), "not a valid moonshot flavored json schema"),
+    (put("tools", 0, "function", "parameters", {"type": "object", "properties": {"a": {"description": "anything"}}}), "type is not defined"),
     (put("tools", 0, "function", "name", "1a"), "function name is invalid"),
     (both(put("thinking", {"type": "enabled"}), put("reasoning_effort", "high")), "cannot specify both 'thinking' and 'reasoning_effort'"),
     (put("messages", 0, "content", "word " * 1_000_000), "Your request exceeded model token limit: 262144 (requested:"),

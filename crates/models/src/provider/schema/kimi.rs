@@ -5,14 +5,22 @@ use super::{
     tree::{Map, Node},
 };
 
+/// The most alternatives that Kimi takes. Where there are more, every value is allowed.
+const MAX_ALTERNATIVES: usize = 10;
+
 /// The types that JSON has.
 const ALL: [&str; 6] = ["string", "number", "boolean", "object", "array", "null"];
 
 /// Gives a schema exactly one type, or alternatives of one type each.
 pub(super) fn name_type(map: &mut Map) {
-    if let Some(Node::List(alternatives)) = map.get_mut("anyOf") {
-        *alternatives = std::mem::take(alternatives).into_iter().flat_map(typed).collect();
-        return;
+    if let Some(Node::List(alternatives)) = map.shift_remove("anyOf") {
+        let alternatives: Vec<Node> = alternatives.into_iter().flat_map(typed).collect();
+        if alternatives.len() <= MAX_ALTERNATIVES {
+            // Nothing else may stand beside them.
+            map.retain(|keyword, _| keyword == "description");
+            map.insert("anyOf".to_owned(), Node::List(alternatives));
+            return;
+        }
     }
     let named = map.get("type").and_then(types);
     let mut kinds: Vec<&str> = match &named {
@@ -29,8 +37,7 @@ pub(super) fn name_type(map: &mut Map) {
         }
     }
     let alternatives: Vec<Node> = kinds.iter().map(|kind| Node::Object(alternative(map, kind))).collect();
-    let is_about_value = |keyword: &str| !matches!(keyword, "description" | "default");
-    map.retain(|keyword, _| !is_about_value(keyword));
+    map.retain(|keyword, _| keyword == "description");
     match alternatives.as_slice() {
         [Node::Object(only)] => map.extend(only.clone()),
         _ => {
@@ -43,7 +50,7 @@ pub(super) fn name_type(map: &mut Map) {
 fn typed(alternative: Node) -> Vec<Node> {
     let Node::Object(mut map) = alternative else { return vec![alternative] };
     name_type(&mut map);
-    if !map.keys().all(|keyword| matches!(keyword.as_str(), "anyOf" | "description" | "default")) {
+    if !map.keys().all(|keyword| matches!(keyword.as_str(), "anyOf" | "description")) {
         return vec![Node::Object(map)];
     }
     match map.shift_remove("anyOf") {

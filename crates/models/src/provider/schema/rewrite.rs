@@ -294,7 +294,6 @@ impl Rewriter {
                 keyword,
                 "type"
                     | "description"
-                    | "default"
                     | "enum"
                     | "items"
                     | "anyOf"

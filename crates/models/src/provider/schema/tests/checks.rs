@@ -62,9 +62,16 @@ fn check_schema(schema: &Map<String, Value>, rules: Rules) {
         }
     }
     if rules == Rules::Kimi {
-        const READ: &str = "type description default enum items anyOf properties additionalProperties required";
+        const READ: &str = "type description enum items anyOf properties additionalProperties required";
         assert!(schema.keys().all(|keyword| READ.split(' ').any(|read| read == keyword)), "{schema:?}");
         assert!(schema.get("type").is_some_and(Value::is_string) != schema.contains_key("anyOf"), "{schema:?}");
+        let stands_alone = schema.keys().all(|keyword| keyword == "anyOf" || keyword == "description");
+        assert!(!schema.contains_key("anyOf") || stands_alone, "{schema:?}");
+        assert!(schema.get("anyOf").and_then(Value::as_array).is_none_or(|any| any.len() <= 10), "{schema:?}");
+        assert!(
+            schema.get("items").is_none_or(|items| items.as_object().is_some_and(|map| !map.is_empty())),
+            "{schema:?}"
+        );
     }
     for (keyword, value) in schema {
         match (keyword.as_str(), value) {
