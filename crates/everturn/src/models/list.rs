@@ -143,8 +143,6 @@ fn row(Offered { model, agents }: &Offered, is_plain: bool) -> [String; 5] {
 fn amount(dollars: Option<f64>) -> String {
     match dollars {
         None => "?".to_owned(),
-        // Some gateways write -1 where the price depends on the request.
-        Some(dollars) if dollars < 0.0 => "varies".to_owned(),
         Some(dollars) => format!("{dollars:.2}"),
     }
 }

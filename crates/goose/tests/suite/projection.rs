@@ -121,7 +121,7 @@ fn check(before: &[Event], event: Event, expected: Expect) {
 #[test]
 fn streams_begin_and_stay_open_with_pings() {
     let opening = |projection: &dyn Projection| String::from_utf8_lossy(projection.opening()).into_owned();
-    assert_eq!(all().map(opening), ["data: {\"type\":\"Ping\"}\n\n", "data: {\"type\":\"Ping\"}\n\n", ": ping\n\n"]);
+    assert_eq!(all().map(opening), ["data: {\"type\":\"Ping\"}\n\n", "data: {\"type\":\"Ping\"}\n\n", ": ping\n"]);
     for projection in all() {
         assert_eq!(projection.heartbeat(Cursor::after(7)), Bytes::from_static(projection.opening()));
     }

@@ -19,7 +19,7 @@ fn each_provider_is_listed_and_failures_are_told() {
 
         open (openai): 3 models
           MODEL      WINDOW  ANSWER  $ PER 1M IN/OUT  AGENTS
-          auto       -       -       varies/varies
+          auto       -       -       -
           gpt-4o     128k    16k     -
           new-model  1.05M   128k    2.00/10.00       first, third
           lost       -       -       -                first (not in the provider's list)

@@ -20,7 +20,9 @@ fn raw(answer: &Answer) -> Vec<Raw> {
         let (seq, part) = id.split_once('.').unwrap_or((id, "0"));
         Some((seq.parse().unwrap(), part.parse().unwrap()))
     };
-    frames.map(|frame| Raw { id: id(frame), text: frame.to_owned() }).collect()
+    // A comment stands before the next frame, which may be the first that a reader is shown.
+    let text = |frame: &str| frame.split_inclusive('\n').filter(|line| !line.starts_with(':')).collect();
+    frames.map(|frame| Raw { id: id(frame), text: text(frame) }).collect()
 }
 
 fn cursor((seq, part): (u64, u32)) -> String {

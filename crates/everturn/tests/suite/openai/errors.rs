@@ -42,8 +42,8 @@ fn requests(world: &World, sdk: &mut Sdk) {
     for (name, value) in [
         ("n", json!(2)),
         ("logprobs", json!(true)),
-        ("response_format", json!({ "type": "json_object" })),
-        ("stop", json!("x")),
+        ("logit_bias", json!({ "1": 2 })),
+        ("web_search_options", json!({})),
     ] {
         let told = sdk.create(world, "acme", with(name, value));
         check(&told, "BadRequestError", 400, "unsupported_parameter", &json!(name));

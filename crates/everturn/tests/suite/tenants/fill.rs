@@ -141,8 +141,27 @@ pub(super) fn cases(operation: &Operation) -> Option<Vec<Case>> {
             vec![case("session", json!({ "session_id": "<session>", "load_model_and_extensions": true }))]
         }
         "goose_released_start_agent" => vec![with("agent", 422, json!({ "agent": "<agent>" }))],
-        "goose_released_stop_agent" | "goose_released_update_from_session" => {
+        "goose_released_stop_agent" | "goose_released_update_from_session" | "goose_released_restart_agent" => {
             vec![case("session", json!({ "session_id": "<session>" }))]
+        }
+        "goose_released_add_extension" => {
+            vec![case("session", json!({ "session_id": "<session>", "config": { "name": "box", "type": "builtin" } }))]
+        }
+        "goose_released_remove_extension" => {
+            vec![case("session", json!({ "session_id": "<session>", "name": "box" }))]
+        }
+        "goose_released_call_tool" => vec![case("session", json!({ "session_id": "<session>", "name": "box__look" }))],
+        "goose_released_read_resource" => {
+            vec![case("session", json!({ "session_id": "<session>", "extension_name": "box", "uri": "box://a" }))]
+        }
+        "goose_released_update_session" => {
+            vec![case("session", json!({ "session_id": "<session>", "goose_mode": "auto" }))]
+        }
+        "goose_released_update_provider" => {
+            vec![case("session", json!({ "session_id": "<session>", "provider": "demo", "model": "load" }))]
+        }
+        "goose_released_update_working_dir" => {
+            vec![case("session", json!({ "session_id": "<session>", "working_dir": "there" }))]
         }
         // A session of that name is made: each tenant has its own.
         "goose_reply" | "goose_released_reply" => vec![
@@ -209,15 +228,19 @@ pub(super) fn cases(operation: &Operation) -> Option<Vec<Case>> {
                 with(
                     "result",
                     200,
-                    json!({ "model": "any", "messages": [asked,
+                    json!({ "model": "demo", "messages": [asked,
                     { "role": "assistant", "content": null, "tool_calls": [call] }, result] }),
                 ),
-                // A model that is not there is the first one.
-                with("model", 200, json!({ "model": "<agent>", "messages": [asked] })),
+                case("model", json!({ "model": "<agent>", "messages": [asked] })),
             ]
         }
         // Nothing in it names anything.
-        "native_upload_document" | "native_create_key" => Vec::new(),
+        "native_upload_document"
+        | "native_create_key"
+        | "goose_released_read_config"
+        | "goose_released_upsert_config"
+        | "goose_released_change_permissions"
+        | "goose_released_decode_recipe" => Vec::new(),
         _ => return None,
     })
 }
