@@ -69,6 +69,11 @@ impl Repetitions {
 }
 
 impl Engine {
+    /// Whether something was submitted with this key.
+    pub async fn was_submitted(&self, tenant: &TenantId, key: &str) -> Result<bool, StoreError> {
+        Ok(self.0.store.kept(tenant, key, Timestamp::now()).await?.is_some())
+    }
+
     /// Whether the turn that a submission with this key began was taken away since, from a session that is still there.
     pub async fn was_taken_away(&self, tenant: &TenantId, key: &str) -> Result<bool, StoreError> {
         let store = &self.0.store;

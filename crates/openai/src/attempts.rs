@@ -2,18 +2,22 @@
 //!
 //! The SDKs do not name their requests, but they count their attempts. So a turn whose answer was not delivered is kept in
 //! mind, and the next attempt at the very same request is shown that turn instead of beginning another. A first attempt
-//! is another request: whoever makes it has given up the ones before. What we forget here, and what a restart of the server
-//! makes us forget, an `Idempotency-Key` would have kept.
+//! is another request: the client that makes it has given up the ones before.
+//!
+//! A restart of the server forgets all that. So turns are named after what is asked and the minute of their first attempt:
+//! an attempt that is not the first, and that this process knows nothing of, looks for the names of the minutes before the
+//! start.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use everturn_core::{CommandId, TenantId};
-use everturn_engine::SubmissionKey;
+use everturn_core::{TenantId, Timestamp};
+use everturn_engine::{Engine, SubmissionKey};
 use everturn_http::named_submission;
+use everturn_store::StoreError;
 use http::{HeaderMap, HeaderName};
 
 /// How many attempts the SDK made before this one.
@@ -24,10 +28,34 @@ const MAX_KEPT: usize = 10_000;
 const KEPT: Duration = Duration::from_secs(3600);
 /// For how long after the connection was lost: the SDKs wait for 8 s at most before their next attempt.
 const LOST: Duration = Duration::from_secs(15);
+/// How many minutes before its start a server looks for turns: the SDKs wait for ten minutes for an answer.
+const MINUTES_BEFORE: i64 = 12;
+/// How many turns that ask the same and began in the same minute are told apart after a restart.
+const SAME_MINUTE: u32 = 8;
 
 /// The requests whose answers were not delivered yet.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Attempts(Arc<Mutex<Kept>>);
+#[derive(Clone, Debug)]
+pub(crate) struct Attempts {
+    kept: Arc<Mutex<Kept>>,
+    /// The minute in which the server was started.
+    start: i64,
+}
+
+impl Default for Attempts {
+    fn default() -> Self {
+        Self { kept: Arc::default(), start: minute() }
+    }
+}
+
+/// Minutes since 1970.
+fn minute() -> i64 {
+    Timestamp::now().millis() / 60_000
+}
+
+/// The name of the turn of a request.
+fn name(asked: &str, minute: i64, number: u32) -> String {
+    format!("openai-attempt-{asked}-{minute}-{number}")
+}
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -35,6 +63,11 @@ struct Kept {
     requests: HashMap<String, Vec<Request>>,
     /// Oldest first; some may be gone.
     order: VecDeque<(Instant, String, String)>,
+    /// How many first attempts asked the same in this minute.
+    minute: i64,
+    asked_in_minute: HashMap<String, u32>,
+    /// The names that this process made in the minute of its start: the process before it made the others.
+    made_at_start: HashSet<String>,
 }
 
 #[derive(Debug)]
@@ -53,35 +86,95 @@ impl Request {
 
 impl Attempts {
     /// An attempt at a request; `None` for clients that do not count them.
-    pub(crate) fn begin(&self, tenant: &TenantId, headers: &HeaderMap, body: &[u8]) -> Option<Attempt> {
-        let count: u32 = headers.get(&RETRY_COUNT)?.to_str().ok()?.parse().ok()?;
+    pub(crate) async fn begin(
+        &self,
+        engine: &Engine,
+        tenant: &TenantId,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Option<Attempt>, StoreError> {
+        let count =
+            headers.get(&RETRY_COUNT).and_then(|count| count.to_str().ok()).and_then(|count| count.parse().ok());
+        let Some(count) = count else { return Ok(None) };
         let asked = named_submission(String::new(), tenant.as_str(), body).fingerprint;
+        if let Some(name) = self.known(&asked, count) {
+            return Ok(Some(self.attempt(asked, name)));
+        }
+        let before = if count > 0 { self.before_start(engine, tenant, &asked).await? } else { None };
+        let name = match before {
+            Some(name) => name,
+            None => loop {
+                let (minute, name) = self.new_name(&asked);
+                // Only the process before this one may have used it.
+                if minute > self.start || !engine.was_submitted(tenant, &name).await? {
+                    break name;
+                }
+            },
+        };
+        self.keep(&asked, &name);
+        Ok(Some(self.attempt(asked, name)))
+    }
+
+    fn attempt(&self, asked: String, name: String) -> Attempt {
+        Attempt { attempts: self.clone(), asked, name, open: true }
+    }
+
+    /// The turn of an earlier attempt that this process has seen.
+    fn known(&self, asked: &str, count: u32) -> Option<String> {
         let now = Instant::now();
         let mut kept = self.lock();
         kept.forget_old();
-        let requests = kept.requests.entry(asked.clone()).or_default();
+        let requests = kept.requests.get_mut(asked)?;
         requests.retain(|request| if count == 0 { request.lost.is_none() } else { !request.is_given_up(now) });
         // One that nobody waits for any more, or one whose connection we believe to be open still.
         let known = requests.iter().position(|request| request.lost.is_some());
-        let known = known.or((!requests.is_empty()).then_some(0));
-        let name = match known.filter(|_| count > 0) {
-            Some(known) => {
-                requests[known].lost = None;
-                requests[known].name.clone()
+        let known = known.or((!requests.is_empty()).then_some(0)).filter(|_| count > 0)?;
+        requests[known].lost = None;
+        Some(requests[known].name.clone())
+    }
+
+    /// The newest turn that asked the same before the server was started.
+    async fn before_start(
+        &self,
+        engine: &Engine,
+        tenant: &TenantId,
+        asked: &str,
+    ) -> Result<Option<String>, StoreError> {
+        for minute in (minute() - MINUTES_BEFORE..=self.start).rev() {
+            for number in (0..SAME_MINUTE).rev() {
+                let name = name(asked, minute, number);
+                if !self.lock().made_at_start.contains(&name) && engine.was_submitted(tenant, &name).await? {
+                    return Ok(Some(name));
+                }
             }
-            None => {
-                let name = format!("openai-attempt-{}", CommandId::mint());
-                requests.push(Request { name: name.clone(), lost: None });
-                kept.order.push_back((now, asked.clone(), name.clone()));
-                name
-            }
-        };
-        drop(kept);
-        Some(Attempt { attempts: self.clone(), asked, name, open: true })
+        }
+        Ok(None)
+    }
+
+    fn new_name(&self, asked: &str) -> (i64, String) {
+        let minute = minute();
+        let mut kept = self.lock();
+        if kept.minute != minute || kept.asked_in_minute.len() >= MAX_KEPT {
+            kept.minute = minute;
+            kept.asked_in_minute.clear();
+        }
+        let number = kept.asked_in_minute.entry(asked.to_owned()).or_default();
+        *number += 1;
+        let name = name(asked, minute, *number - 1);
+        if minute <= self.start && kept.made_at_start.len() < MAX_KEPT {
+            kept.made_at_start.insert(name.clone());
+        }
+        (minute, name)
+    }
+
+    fn keep(&self, asked: &str, name: &str) {
+        let mut kept = self.lock();
+        kept.requests.entry(asked.to_owned()).or_default().push(Request { name: name.to_owned(), lost: None });
+        kept.order.push_back((Instant::now(), asked.to_owned(), name.to_owned()));
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,61 +237,65 @@ impl Drop for Attempt {
 mod tests {
     use super::*;
 
-    fn attempt(attempts: &Attempts, count: &str, body: &str) -> Attempt {
-        let headers = HeaderMap::from_iter([(RETRY_COUNT, count.parse().unwrap())]);
-        attempts.begin(&TenantId::local(), &headers, body.as_bytes()).unwrap()
+    /// An attempt, in a server that was started long ago.
+    fn attempt(attempts: &Attempts, count: u32, asked: &str) -> Attempt {
+        let name = attempts.known(asked, count).unwrap_or_else(|| {
+            let (_, name) = attempts.new_name(asked);
+            attempts.keep(asked, &name);
+            name
+        });
+        attempts.attempt(asked.to_owned(), name)
     }
 
     #[test]
     fn an_attempt_goes_on_where_the_last_one_was_lost() {
         let attempts = Attempts::default();
-        let (first, other) = (attempt(&attempts, "0", "a"), attempt(&attempts, "0", "a"));
+        let (first, other) = (attempt(&attempts, 0, "a"), attempt(&attempts, 0, "a"));
         assert_ne!(first.name, other.name, "two requests that ask the same are two");
         let name = other.name.clone();
         drop(other);
-        let mut again = attempt(&attempts, "1", "a");
+        let mut again = attempt(&attempts, 1, "a");
         assert_eq!(again.name, name, "the lost one, not the one under way");
         again.done();
         // One whose connection is gone without our noticing.
-        assert_eq!(attempt(&attempts, "1", "a").name, first.name);
-        assert_ne!(attempt(&attempts, "1", "b").name, first.name, "it never came here");
+        assert_eq!(attempt(&attempts, 1, "a").name, first.name);
+        assert_ne!(attempt(&attempts, 1, "b").name, first.name, "it never came here");
     }
 
     #[test]
     fn what_was_delivered_is_over() {
         let attempts = Attempts::default();
-        let mut first = attempt(&attempts, "0", "a");
+        let mut first = attempt(&attempts, 0, "a");
         first.done();
         let name = first.name.clone();
         drop(first);
-        assert_ne!(attempt(&attempts, "2", "a").name, name);
-        assert!(attempts.begin(&TenantId::local(), &HeaderMap::new(), b"a").is_none());
+        assert_ne!(attempt(&attempts, 2, "a").name, name);
     }
 
     #[test]
     fn what_was_given_up_is_over() {
         let attempts = Attempts::default();
         let lost = |body: &str| {
-            let attempt = attempt(&attempts, "0", body);
+            let attempt = attempt(&attempts, 0, body);
             attempt.name.clone()
         };
         // A first attempt is another request, whatever becomes of it.
         let name = lost("a");
-        attempt(&attempts, "0", "a").done();
-        assert_ne!(attempt(&attempts, "1", "a").name, name);
+        attempt(&attempts, 0, "a").done();
+        assert_ne!(attempt(&attempts, 1, "a").name, name);
         // So is one that comes later than any SDK does.
         let name = lost("b");
         for request in attempts.lock().requests.values_mut().flatten() {
             request.lost = request.lost.and_then(|lost| lost.checked_sub(LOST + Duration::from_secs(1)));
         }
-        assert_ne!(attempt(&attempts, "1", "b").name, name);
+        assert_ne!(attempt(&attempts, 1, "b").name, name);
     }
 
     #[test]
     fn what_is_kept_in_mind_is_bounded() {
         let attempts = Attempts::default();
         for body in 0..MAX_KEPT + 10 {
-            drop(attempt(&attempts, "0", &body.to_string()));
+            drop(attempt(&attempts, 0, &body.to_string()));
         }
         assert!(attempts.lock().requests.len() <= MAX_KEPT + 1);
     }

@@ -98,11 +98,12 @@ pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Bod
     let body = read_body(&headers, body, api.limits).await?;
     let Object(mut request): Object<ChatIn> = parse_json(&body, api.limits)?;
     let parameters = Parameters::of(&mut request)?;
-    let conversation = Conversation::of(request.messages, api.limits.depth)?;
+    let mut conversation = Conversation::of(request.messages, api.limits.depth)?;
+    api.keep_files(&caller, &mut conversation).await?;
     let key = submission_key(&headers, OPERATION, &body)?;
     let attempt = match key {
         Some(_) => None,
-        None => api.attempts.begin(&caller.tenant, &headers, &body),
+        None => api.attempts.begin(&api.engine, &caller.tenant, &headers, &body).await?,
     };
     let key = key.or_else(|| attempt.as_ref().map(|attempt| attempt.key(OPERATION, &body)));
     let asked = Asked { caller, model: request.model, parameters, key };

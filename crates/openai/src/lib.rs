@@ -14,6 +14,7 @@ mod content;
 mod description;
 mod end;
 mod error;
+mod files;
 mod follow_up;
 mod messages;
 mod models;

@@ -9,6 +9,7 @@ use crate::{
     call_id::{self, CallPlace},
     content::{Place, Speaker, is_blank},
     error::ApiError,
+    files::File,
     parameters::object,
     request::{MessageIn, ToolCallIn},
 };
@@ -26,6 +27,8 @@ pub(crate) struct Conversation {
     /// All of it, as history has it.
     pub(crate) messages: Vec<Message>,
     pub(crate) news: News,
+    /// The files in it, which are not kept yet.
+    pub(crate) files: Vec<File>,
     /// The ids of calls as the client has them.
     ids: HashMap<CallId, String>,
 }
@@ -91,11 +94,12 @@ impl Conversation {
             messages: Vec::with_capacity(messages.len()),
             results: Vec::new(),
             said: None,
+            files: Vec::new(),
         };
         for (index, Object(message)) in messages.into_iter().enumerate() {
             reader.read(Place { index }, message)?;
         }
-        let Reader { messages, results, said, ids, .. } = reader;
+        let Reader { messages, results, said, ids, files, .. } = reader;
         let news = match said {
             Some((index, content)) if is_blank(&content) => {
                 return Err(
@@ -107,7 +111,7 @@ impl Conversation {
             None if messages.is_empty() => return Err(ApiError::invalid("messages", "send at least one message")),
             None => return Err(ApiError::invalid("messages", LAST)),
         };
-        Ok(Self { messages, news, ids })
+        Ok(Self { messages, news, files, ids })
     }
 
     /// The calls whose results are missing, as the client knows them: those of the assistant's last message, of which there
@@ -133,6 +137,7 @@ struct Reader {
     results: Vec<ToolResult>,
     /// What the user said since the assistant last spoke, and where.
     said: Option<(usize, Content)>,
+    files: Vec<File>,
 }
 
 impl Reader {
@@ -153,12 +158,12 @@ impl Reader {
             // Instructions may stand anywhere; they are gathered.
             "system" | "developer" => {
                 let content = message.content.ok_or_else(|| place.error("content", "it is missing"))?;
-                let content = place.content(content, Speaker::Other)?.text();
+                let content = place.content(content, Speaker::Other, &mut self.files)?.text();
                 self.messages.push(Message::System { content });
             }
             "user" => {
                 let content = message.content.ok_or_else(|| place.error("content", "it is missing"))?;
-                let content = place.content(content, Speaker::User)?;
+                let content = place.content(content, Speaker::User, &mut self.files)?;
                 self.said = Some((place.index, content.clone()));
                 self.messages.push(Message::User { content });
             }
@@ -191,7 +196,7 @@ impl Reader {
 
     fn assistant(&mut self, place: Place, message: MessageIn) -> Result<Message, ApiError> {
         let content = match (message.content, message.refusal) {
-            (Some(content), _) => place.content(content, Speaker::Assistant)?,
+            (Some(content), _) => place.content(content, Speaker::Assistant, &mut self.files)?,
             (None, refusal) => Content::Text(refusal.unwrap_or_default()),
         };
         let calls = message.tool_calls.unwrap_or_default();
@@ -251,11 +256,11 @@ impl Reader {
         Ok(ToolUse { id, name: function.name, input })
     }
 
-    fn result(&self, place: Place, message: MessageIn) -> Result<ToolResult, ApiError> {
+    fn result(&mut self, place: Place, message: MessageIn) -> Result<ToolResult, ApiError> {
         let id = message.tool_call_id.ok_or_else(|| place.error("tool_call_id", "it is missing"))?;
         let call = call_id(&id).ok_or_else(|| bad_id(place, "tool_call_id"))?;
         let content = message.content.ok_or_else(|| place.error("content", "it is missing"))?;
-        let content = place.content(content, Speaker::Other)?;
+        let content = place.content(content, Speaker::Other, &mut self.files)?;
         // Of several calls of one id, the last one before it is meant.
         let name = self.last.get(&call).map_or(call, |(last, _)| last.clone());
         let result = ToolResult { index: place.index, place: call_id::place(&id), id, name, found: None, content };

@@ -153,6 +153,15 @@ pub(crate) struct PartIn {
     pub(crate) text: Option<String>,
     pub(crate) refusal: Option<String>,
     pub(crate) image_url: Option<Object<ImageIn>>,
+    pub(crate) file: Option<Object<FileIn>>,
+}
+
+/// `file`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct FileIn {
+    pub(crate) file_data: Option<String>,
+    pub(crate) file_id: Option<String>,
+    pub(crate) filename: Option<String>,
 }
 
 /// `image_url`.

@@ -92,13 +92,13 @@ fn what_cannot_be() {
     check(
         r#"[{"role":"user","content":[{"type":"input_audio"}]}]"#,
         expect![[
-            r#"messages[0].content[0].type: parts of type "input_audio" are not supported; use text or image_url [messages[0].content[0].type]"#
+            r#"messages[0].content[0].type: parts of type "input_audio" are not supported; use text, image_url or file [messages[0].content[0].type]"#
         ]],
     );
     check(
         r#"[{"role":"user","content":[{"type":"image_url","image_url":{"url":"http://x/y.png"}}]}]"#,
         expect![[
-            r#"messages[0].content[0].image_url.url: "http://x/y.png" is neither an https:// URL nor a data:image/…;base64,… URL [messages[0].content[0].image_url.url]"#
+            r#"messages[0].content[0].image_url.url: "http://x/y.png" is neither an http:// or https:// URL of a public host nor a data:image/…;base64,… URL [messages[0].content[0].image_url.url]"#
         ]],
     );
     check(

@@ -34,7 +34,7 @@ async fn bodies() {
         (json!({ "messages": "hi" }), "messages"),
         (json!({ "messages": [user("x")], "temperature": "hot" }), "temperature"),
         (json!({ "messages": [user("x")], "n": 3 }), "n"),
-        (json!({ "messages": [{ "role": "user", "content": [{ "type": "file" }] }] }), "messages[0].content[0].type"),
+        (json!({ "messages": [{ "role": "user", "content": [{ "type": "file" }] }] }), "messages[0].content[0].file"),
         (json!({ "messages": [user("x")], "tools": [tool("no spaces")] }), "tools"),
         (
             json!({ "messages": [{ "role": "user", "content": [

@@ -64,6 +64,31 @@ fn cut_off(world: &World, sdk: &mut Sdk) {
     assert_eq!(world.sessions("acme"), before + 1);
 }
 
+/// An SDK that comes again by itself after a crash of the server is shown the turn that it began.
+#[test]
+fn an_sdk_comes_again_after_a_crash() {
+    let mut world = World::start();
+    let name = "openai-crash";
+    script(name, [Reply::new().text("half").hold(&Gate::default()), Reply::says(&["whole"])]);
+    let body = json!({ "model": "scripted", "messages": [user(&format!("play {name}"))], "stream": true }).to_string();
+    let attempt = |world: &World, count: &str| {
+        let headers = [("content-type", "application/json"), ("x-stainless-retry-count", count)];
+        world.client("acme").open_with("POST", "/v1/chat/completions", &headers, body.clone())
+    };
+    let mut first = attempt(&world, "0");
+    first.until("half");
+    let turn = first.header("x-message-id").to_owned();
+    world.crash();
+    let mut again = attempt(&world, "1");
+    assert_eq!(again.header("x-message-id"), turn);
+    again.until("whole");
+    again.rest();
+    assert_eq!(world.sessions("acme"), 1);
+    // A first attempt is another request.
+    script(name, [Reply::says(&["other"])]);
+    assert_ne!(attempt(&world, "0").header("x-message-id"), turn);
+}
+
 /// Passes on what clients and a server say to each other, until it is cut.
 struct Cable {
     address: SocketAddr,

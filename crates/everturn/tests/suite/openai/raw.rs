@@ -39,6 +39,34 @@ fn what_others_have_said_is_taken() {
     assert_ne!(called[0], called[1]);
 }
 
+/// Files become documents, once however often they are sent.
+#[test]
+fn files_are_documents() {
+    let world = World::start();
+    let name = "openai-files";
+    script(name, [Reply::says(&["one"]), Reply::says(&["two"])]);
+    let file = |data: &str| json!({ "type": "file", "file": { "filename": "notes.txt", "file_data": data } });
+    let text = json!({ "type": "text", "text": format!("play {name}") });
+    let said = |part: Value| json!([{ "role": "user", "content": [text, part] }]);
+    // "The sky is green."
+    let whole = said(file("data:text/plain;base64,VGhlIHNreSBpcyBncmVlbi4="));
+    for _ in 0..2 {
+        assert_eq!(ask(&world, &whole).status, 200);
+    }
+    assert!(asked(name)[0]["messages"].to_string().contains("The sky is green."), "{:?}", asked(name));
+    let documents = world.client("acme").send("GET", "/api/v1/documents", "").json();
+    let documents = documents["documents"].as_array().unwrap().clone();
+    assert_eq!((documents.len(), &documents[0]["name"]), (1, &json!("notes.txt")));
+    for (part, param) in [
+        (file("%%%"), "messages[0].content[1].file.file_data"),
+        (json!({ "type": "file", "file": {} }), "messages[0].content[1].file"),
+        (json!({ "type": "file", "file": { "file_id": "doc_1" } }), "messages[0].content[1].file.file_id"),
+    ] {
+        let refused = ask(&world, &said(part));
+        assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!(param)), "{refused:?}");
+    }
+}
+
 #[test]
 fn failures_are_as_in_the_document() {
     let world = World::start();
