@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     };
     let result = match task {
         "test" => test::run(rest),
-        "bench" => bench::run(),
+        "bench" => bench::run(rest),
         "peers" => peers::install(),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

@@ -1,9 +1,8 @@
 //! Installs the programs that tests talk to, under `tests/peers`: model servers, MCP servers and clients, from npm and
 //! PyPI.
 //!
-//! They are installed again only when their lock file has changed. Nothing is installed elsewhere, with one exception:
-//! where nobody sits in front of the machine (`CI=true`, root, Debian), missing interpreters and a missing browser come
-//! from its packages.
+//! They are installed again only when their lock file has changed. Nothing is installed elsewhere, with one exception: as
+//! root on Debian, missing interpreters and a missing browser come from its packages. Others are told the command to paste.
 
 use std::{
     path::Path,
@@ -118,12 +117,16 @@ fn need_chromium() -> Result<()> {
     Ok(())
 }
 
-/// Does nothing where somebody can be asked to do it.
+/// Installs packages of Debian's as root; stops with the command to paste for others who have apt-get, and does nothing
+/// elsewhere.
 fn install_packages(packages: &[&str]) -> Result<()> {
-    let unattended = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
-    let root = output(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0");
-    if !(unattended && root && works("apt-get", &["--version"])) {
+    if !works("apt-get", &["--version"]) {
         return Ok(());
+    }
+    let is_root = output(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0");
+    if !is_root {
+        let command = format!("sudo apt-get install --yes --no-install-recommends {}", packages.join(" "));
+        bail!("the tests need {}, which is not installed\n\nhint: {command}", packages.join(", "));
     }
     run(Command::new("apt-get").args(["update", "--quiet"]).stdout(Stdio::null()))?;
     run(Command::new("apt-get")

@@ -1,4 +1,5 @@
-//! The agents of a server that was told of none: the demo, and one for every provider that is at hand.
+//! The agents of a server that was told of none: one for every provider that is at hand, and the demo. The first one answers
+//! requests that name none, so that a real model is never behind the demo.
 
 use std::{
     collections::BTreeMap,
@@ -27,6 +28,9 @@ const OLLAMA_BUDGET: Duration = Duration::from_millis(200);
 /// A longer list of models is not read.
 const OLLAMA_LIST_BYTES: usize = 1024 * 1024;
 
+/// Most models of an Ollama that get an agent.
+const MAX_OLLAMA_AGENTS: usize = 100;
+
 /// Providers and agents that nobody configured.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
@@ -36,11 +40,10 @@ pub struct Found {
     pub agents: Vec<Agent>,
 }
 
-/// The demo, the hosted providers whose keys are in the environment, and Ollama if it answers at once: the one that
-/// `OLLAMA_HOST` names, else the one at `usual_ollama`.
+/// The hosted providers whose keys are in the environment, the models of Ollama if it answers at once (the one that
+/// `OLLAMA_HOST` names, else the one at `usual_ollama`), and the demo.
 pub async fn find_agents(environment: &Environment, usual_ollama: SocketAddr) -> Found {
     let mut found = Found::default();
-    found.add("demo", Provider::new(ProviderKind::Demo), demo_agent());
     for HostedProvider { name, provider, model } in hosted::find(environment) {
         let agent = plain_agent(&found, name, &model);
         found.add(name, provider, agent);
@@ -50,13 +53,17 @@ pub async fn find_agents(environment: &Environment, usual_ollama: SocketAddr) ->
         None => Some((usual_ollama.ip().to_string(), usual_ollama.port())),
     };
     if let Some((host, port)) = ollama
-        && let Ok(Some(model)) = tokio::time::timeout(OLLAMA_BUDGET, ollama_model(&host, port)).await
+        && let Ok(models) = tokio::time::timeout(OLLAMA_BUDGET, ollama_models(&host, port)).await
     {
         let is_usual = (host.as_str(), port) == ("127.0.0.1", OLLAMA_ADDRESS.port());
         let base_url = (!is_usual).then(|| format!("http://{}:{port}", in_url(&host)));
-        let agent = plain_agent(&found, "ollama", &model);
-        found.add("ollama", Provider { base_url, ..Provider::new(ProviderKind::Ollama) }, agent);
+        for model in models {
+            let agent = plain_agent(&found, "ollama", &model);
+            let base_url = base_url.clone();
+            found.add("ollama", Provider { base_url, ..Provider::new(ProviderKind::Ollama) }, agent);
+        }
     }
+    found.add("demo", Provider::new(ProviderKind::Demo), demo_agent());
     found
 }
 
@@ -159,8 +166,14 @@ struct OllamaModel {
     name: String,
 }
 
-/// The model that was used or pulled last and can chat, if there is an Ollama and it has one.
-async fn ollama_model(host: &str, port: u16) -> Option<String> {
+/// The models that can chat, the one that was used or pulled last first, if there is an Ollama.
+async fn ollama_models(host: &str, port: u16) -> Vec<String> {
+    let models = ollama_list(host, port).await.unwrap_or_default();
+    let can_chat = |name: &String| !name.is_empty() && !name.contains("embed");
+    models.into_iter().map(|model| model.name).filter(can_chat).take(MAX_OLLAMA_AGENTS).collect()
+}
+
+async fn ollama_list(host: &str, port: u16) -> Option<Vec<OllamaModel>> {
     let stream = TcpStream::connect((host, port)).await.ok()?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
     let request = http::Request::get("/api/tags")
@@ -173,9 +186,8 @@ async fn ollama_model(host: &str, port: u16) -> Option<String> {
         serde_json::from_slice::<OllamaModels>(&body.to_bytes()).ok()
     };
     // The connection ends with this function, whoever is done first.
-    let models = tokio::select! {
-        models = exchange => models?.models,
-        _ = connection => return None,
-    };
-    models.into_iter().map(|model| model.name).find(|name| !name.is_empty() && !name.contains("embed"))
+    tokio::select! {
+        models = exchange => Some(models?.models),
+        _ = connection => None,
+    }
 }

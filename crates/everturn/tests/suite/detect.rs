@@ -63,7 +63,7 @@ async fn keys_in_the_environment_add_agents() {
     let found = find_agents(&environment, nobody().await).await;
     assert_eq!(
         agents(&found),
-        [DEMO, "gpt-6-sol = openai/gpt-6-sol", "claude-sonnet-5-5 = anthropic/claude-sonnet-5-5"]
+        ["gpt-6-sol = openai/gpt-6-sol", "claude-sonnet-5-5 = anthropic/claude-sonnet-5-5", DEMO]
     );
     assert_eq!(found.providers.keys().collect::<Vec<_>>(), ["anthropic", "demo", "openai"]);
     assert!(found.providers.values().all(|provider| provider.base_url.is_none()));
@@ -75,7 +75,7 @@ async fn compatible_providers_have_their_addresses() {
     let environment = Environment::new(keys.map(|key| (key.into(), "k".into())));
     let found = find_agents(&environment, nobody().await).await;
     let address = |agent: &Agent| found.providers[&agent.model.provider].base_url.clone().unwrap_or_default();
-    let shown: String = found.agents[1..]
+    let shown: String = found.agents[..5]
         .iter()
         .map(|agent| format!("{} = {} at {}\n", agent.name, agent.model, address(agent)))
         .collect();
@@ -96,7 +96,7 @@ async fn googles_own_variable_wins() {
         ([("GOOGLE_API_KEY", ""), ("GEMINI_API_KEY", "gemini")], "gemini"),
     ] {
         let found = find_agents(&Environment::from(variables), nobody().await).await;
-        assert_eq!(agents(&found)[1], "gemini-3.8-flash = gemini/gemini-3.8-flash");
+        assert_eq!(agents(&found)[0], "gemini-3.8-flash = gemini/gemini-3.8-flash");
         assert_eq!(found.providers["gemini"].api_key.as_ref().unwrap().expose_secret(), expected);
     }
 }
@@ -129,7 +129,7 @@ async fn azure_needs_its_three_variables() {
     let openai = ("OPENAI_API_KEY", "b");
     let deployment = ("AZURE_OPENAI_DEPLOYMENT", "gpt-6-sol");
     let found = find_agents(&Environment::from([key, endpoint, deployment, openai]), nobody().await).await;
-    assert_eq!(agents(&found)[1..], ["gpt-6-sol = openai/gpt-6-sol", "azure-gpt-6-sol = azure/gpt-6-sol"]);
+    assert_eq!(agents(&found), ["gpt-6-sol = openai/gpt-6-sol", "azure-gpt-6-sol = azure/gpt-6-sol", DEMO]);
     let azure = &found.providers["azure"];
     assert_eq!(azure.base_url.as_deref(), Some("https://me.openai.azure.com/openai/v1"));
     assert_eq!((azure.headers[0].0.as_str(), azure.headers[0].1.expose_secret()), ("api-key", "a"));
@@ -142,7 +142,7 @@ async fn ollama_is_found_where_its_variable_says() {
         let address = answering(ok(list)).await;
         let host = form.replace("PORT", &address.port().to_string());
         let found = find_agents(&Environment::from([("OLLAMA_HOST", host.as_str())]), nobody().await).await;
-        assert_eq!(agents(&found), [DEMO, "qwen3-8b = ollama/qwen3:8b"], "{host}");
+        assert_eq!(agents(&found), ["qwen3-8b = ollama/qwen3:8b", DEMO], "{host}");
         assert_eq!(found.providers["ollama"].base_url, Some(format!("http://{address}")), "{host}");
     }
     for host in ["https://ollama.example.org", "127.0.0.1:port", "nobody.invalid"] {
@@ -152,9 +152,10 @@ async fn ollama_is_found_where_its_variable_says() {
 }
 
 #[tokio::test]
-async fn a_local_ollama_adds_its_newest_chat_model() {
+async fn a_local_ollama_adds_its_chat_models() {
     let list = r#"{"models":[{"name":"nomic-embed-text:latest"},{"name":"qwen3:8b","size":5},{"name":"llama3:8b"}]}"#;
-    assert_eq!(agents_with_ollama(ok(list)).await, [DEMO, "qwen3-8b = ollama/qwen3:8b"]);
+    let expected = ["qwen3-8b = ollama/qwen3:8b", "llama3-8b = ollama/llama3:8b", DEMO];
+    assert_eq!(agents_with_ollama(ok(list)).await, expected);
 }
 
 #[tokio::test]
