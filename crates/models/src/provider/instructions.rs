@@ -1,6 +1,6 @@
-//! Instructions for models that take none from the system: the user says them.
+//! Instructions that stand in for what a model does not take: the system's words, the format of its answer.
 
-use everturn_core::{Content, Message};
+use everturn_core::{Content, Message, OutputFormat};
 
 use super::history::system_as_text;
 use crate::model::ModelRequest;
@@ -15,4 +15,19 @@ pub(super) fn from_user(request: &mut ModelRequest) {
         Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => message.clone(),
     });
     request.messages = first.into_iter().chain(rest).collect();
+}
+
+/// Asks in words for the format of the answer. The answer is checked in any case.
+pub(super) fn ask_for_format(request: &mut ModelRequest) {
+    let words = match request.options.output.take() {
+        None => return,
+        Some(OutputFormat::JsonObject) => "Answer with a JSON object, and with nothing else.".to_owned(),
+        Some(OutputFormat::JsonSchema { schema, .. }) => {
+            format!("Answer with JSON that fits this schema, and with nothing else:\n{}", schema.as_str())
+        }
+    };
+    if !request.system.is_empty() {
+        request.system.push_str("\n\n");
+    }
+    request.system.push_str(&words);
 }

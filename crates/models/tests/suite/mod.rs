@@ -12,6 +12,7 @@ mod peers;
 mod rates;
 mod raw_server;
 mod scripted;
+mod second_thoughts;
 mod strict;
 mod transcript;
 mod transport;

@@ -13,7 +13,7 @@ pub(super) fn chat() -> Value {
                         listed are ignored where they do not change the answer, and refused where they do",
         "required": ["messages"],
         "properties": {
-            "model": optional("string", "Names an agent; one that is not known means the first agent"),
+            "model": optional("string", "Names an agent, or what the configuration maps to one; the first agent if nothing is said"),
             "messages": {
                 "type": "array", "minItems": 1, "maxItems": 10_000,
                 "items": { "oneOf": [system(), user(), assistant(), tool_message()] },
@@ -35,11 +35,20 @@ pub(super) fn chat() -> Value {
                 "type": ["array", "null"], "maxItems": 128, "items": tool(),
                 "description": "Tools that the application runs. A request without them has none",
             },
-            "tool_choice": {
-                "enum": ["auto", "none", null],
-                "description": "With `none` the model is not told of `tools`",
+            "tool_choice": tool_choice(),
+            "parallel_tool_calls": optional("boolean", "Whether one answer may make several calls"),
+            "top_p": { "type": ["number", "null"], "minimum": 0, "maximum": 1 },
+            "presence_penalty": { "type": ["number", "null"], "minimum": -2, "maximum": 2 },
+            "frequency_penalty": { "type": ["number", "null"], "minimum": -2, "maximum": 2 },
+            "seed": { "type": ["integer", "null"], "minimum": i64::MIN, "maximum": i64::MAX },
+            "stop": {
+                "oneOf": [
+                    { "type": "null" },
+                    { "type": "string", "maxLength": 256 },
+                    { "type": "array", "maxItems": 16, "items": { "type": "string", "maxLength": 256 } },
+                ],
+                "description": "Texts at which the answer stops",
             },
-            "parallel_tool_calls": optional("boolean", "Of no effect: a model may make several calls at once"),
             "temperature": { "type": ["number", "null"], "minimum": 0, "maximum": 2 },
             "max_completion_tokens": bound(),
             "reasoning_effort": {
@@ -49,11 +58,64 @@ pub(super) fn chat() -> Value {
             "max_tokens": bound(),
             "n": { "enum": [1, null] },
             "logprobs": { "enum": [false, null] },
-            "response_format": {
-                "type": ["object", "null"], "required": ["type"], "properties": { "type": { "const": "text" } },
-            },
+            "response_format": response_format(),
             "modalities": { "type": ["array", "null"], "items": { "const": "text" } },
         },
+    })
+}
+
+fn tool_choice() -> Value {
+    let named = json!({
+        "type": "object", "required": ["type", "function"],
+        "properties": {
+            "type": { "const": "function" },
+            "function": { "type": "object", "required": ["name"], "properties": { "name": text() } },
+        },
+    });
+    let allowed = json!({
+        "type": "object", "required": ["type", "allowed_tools"],
+        "properties": {
+            "type": { "const": "allowed_tools" },
+            "allowed_tools": {
+                "type": "object", "required": ["mode", "tools"],
+                "properties": { "mode": { "enum": ["auto", "required"] }, "tools": { "type": "array", "items": named } },
+            },
+        },
+    });
+    json!({
+        "oneOf": [{ "enum": ["auto", "none", "required", null] }, named, allowed],
+        "description": "What the model may or must call of `tools`, in the first model call of this request. With `none` it is \
+                        not told of them",
+    })
+}
+
+fn response_format() -> Value {
+    let schema = json!({
+        "type": "object", "required": ["type"], "properties": { "type": { "const": "object" } },
+        "description": "A JSON Schema of an object",
+    });
+    let plain = json!({
+        "type": "object", "required": ["type"], "properties": { "type": { "enum": ["text", "json_object"] } },
+    });
+    let typed = json!({
+        "type": "object", "required": ["type", "json_schema"],
+        "properties": {
+            "type": { "const": "json_schema" },
+            "json_schema": {
+                "type": "object", "required": ["name", "schema"],
+                "properties": {
+                    "name": { "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" },
+                    "description": { "type": ["string", "null"] },
+                    "schema": schema,
+                    "strict": { "type": ["boolean", "null"] },
+                },
+            },
+        },
+    });
+    json!({
+        "oneOf": [{ "type": "null" }, plain, typed],
+        "description": "The shape of the answer, which is checked. A model whose answer does not fit answers again, twice at \
+                        most; then the turn fails",
     })
 }
 
@@ -95,9 +157,23 @@ fn user() -> Value {
                 "type": "object", "required": ["url"],
                 "properties": { "url": {
                     "type": "string",
-                    "pattern": "^(https://.*|data:image/[A-Za-z0-9.+-]+;base64,[A-Za-z0-9+/]+={0,2})$",
-                    "description": "An `https:` URL, or a `data:` URL in base64",
+                    "pattern": "^(https://.+|http://[^/]+[.][^/]+.*|data:image/[A-Za-z0-9.+-]+;base64,[A-Za-z0-9+/]+={0,2})$",
+                    "description": "An `https:` or `http:` URL of a public host, or a `data:` URL in base64",
                 } },
+            },
+        },
+    });
+    let file = json!({
+        "type": "object", "required": ["type", "file"],
+        "properties": {
+            "type": { "const": "file" },
+            "file": {
+                "type": "object",
+                "properties": {
+                    "file_data": { "type": ["string", "null"], "description": "Base64, or a `data:` URL of it" },
+                    "file_id": { "type": ["string", "null"], "description": "A document of `POST /api/v1/documents`" },
+                    "filename": { "type": ["string", "null"] },
+                },
             },
         },
     });
@@ -107,7 +183,7 @@ fn user() -> Value {
             "role": { "const": "user" },
             "content": { "oneOf": [
                 { "type": "string", "minLength": 1 },
-                { "type": "array", "minItems": 1, "items": { "oneOf": [text_part, image] } },
+                { "type": "array", "minItems": 1, "items": { "oneOf": [text_part, image, file] } },
             ] },
         },
     })

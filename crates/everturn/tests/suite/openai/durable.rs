@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::sdk::{Sdk, World, user};
-use crate::suite::harness::{Gate, Reply, asked, eventually, script};
+use crate::suite::harness::{Gate, Reply, asked, eventually, go_on, script};
 
 #[test]
 fn python_may_go_away() {
@@ -85,7 +85,7 @@ fn an_sdk_comes_again_after_a_crash() {
     again.rest();
     assert_eq!(world.sessions("acme"), 1);
     // A first attempt is another request.
-    script(name, [Reply::says(&["other"])]);
+    go_on(name, [Reply::says(&["other"])]);
     assert_ne!(attempt(&world, "0").header("x-message-id"), turn);
 }
 

@@ -32,6 +32,9 @@ pub(super) fn parameter(operation: &str, parameter: &Parameter) -> Option<Fill> 
         ("query", "cursor") => Fill::Name(cursor(operation)?),
         ("query", "type") => Fill::Plain("full"),
         ("query", "limit") => Fill::Plain("1"),
+        ("query", "extension_name") => Fill::Plain("box"),
+        ("query", "query") => Fill::Plain("hi"),
+        ("query", "after_date" | "before_date") => Fill::Absent,
         ("query", "history" | "as" | "since" | "version" | "status" | "from" | "to" | "group_by" | "model") => {
             Fill::Absent
         }
@@ -89,6 +92,8 @@ pub(super) fn cases(operation: &Operation) -> Option<Vec<Case>> {
         return Some(match id {
             // There is nothing to stop.
             "native_stop_session" | "native_stop_message" => told(204),
+            // What is another's is not found.
+            "goose_released_search_sessions" => told(200),
             // Lists and pages that begin nowhere.
             _ if names_none => told(200),
             _ => told(404),

@@ -43,6 +43,21 @@ const ABOUT_MEDIA: &[&str] = &[
     "mmproj",
 ];
 
+/// How servers say that an image is broken where they take that for a fault of their own.
+const BROKEN: &[&str] = &[
+    "cannot identify image file",
+    "image: unknown format",
+    "invalid image",
+    "failed to decode image",
+    "failed to load image",
+    "failed to process image",
+    "could not decode image",
+    "unable to decode image",
+];
+
+/// How providers say that they could not fetch something just now.
+const PASSING: &[&str] = &["timeout", "timed out"];
+
 /// One image or document of a request.
 struct Medium<'a> {
     /// Which message it stands in.
@@ -78,15 +93,26 @@ pub(super) fn refused(
     if let Some(most) = most(words, body).filter(|most| *most < count) {
         return Some(if most == 0 { Change::AllImages } else { Change::MaxImages(most) });
     }
+    let is_passing = PASSING.iter().any(|phrase| words.contains(phrase));
+    // What is one of several, or may be there the next time, is left out of this call only.
+    let left_out = |media: Vec<MediaDigest>| match media.len() {
+        1 if !is_passing => Change::Media(media),
+        _ => Change::MediaOfCall(media),
+    };
     if let Some(medium) = at_place(report, body, &media) {
-        return Some(Change::Media(vec![MediaDigest::of(medium.content)]));
+        return Some(left_out(vec![MediaDigest::of(medium.content)]));
     }
     // Without a place, the newest ones are the likeliest: older ones were taken before.
     let speaks_of_documents = ["pdf", "document", "file"].iter().any(|word| words.contains(word));
     let is_meant = |medium: &&Medium<'_>| speaks_of_documents || !medium.is_document;
     let newest = media.iter().filter(is_meant).map(|medium| medium.message).max()?;
     let meant = media.iter().filter(is_meant).filter(|medium| medium.message == newest);
-    Some(Change::Media(meant.map(|medium| MediaDigest::of(medium.content)).collect()))
+    Some(left_out(meant.map(|medium| MediaDigest::of(medium.content)).collect()))
+}
+
+/// Whether a server that reports a fault of its own has met a broken image.
+pub(super) fn is_broken(words: &str, body: &[u8]) -> bool {
+    BROKEN.iter().any(|phrase| words.contains(phrase) && !is_quoted(body, phrase))
 }
 
 /// The most images that a model takes in one request, where a refusal names that number: "At most 1 image(s) may be
@@ -106,7 +132,11 @@ fn most(words: &str, body: &[u8]) -> Option<usize> {
 pub(super) fn all(request: &ModelRequest, learned: &Learned) -> Option<Change> {
     let digests = media(request).into_iter().map(|medium| MediaDigest::of(medium.content));
     let sent: Vec<_> = digests.filter(|digest| !learned.media.contains(digest)).collect();
-    (!sent.is_empty()).then_some(Change::Media(sent))
+    match sent.len() {
+        0 => None,
+        1 => Some(Change::Media(sent)),
+        _ => Some(Change::MediaOfCall(sent)),
+    }
 }
 
 fn media(request: &ModelRequest) -> Vec<Medium<'_>> {

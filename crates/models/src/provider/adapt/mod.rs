@@ -6,11 +6,12 @@
 
 mod effort;
 mod fields;
+mod format;
 mod media;
 mod path;
 mod tools;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use everturn_core::{Block, Effort, Message};
 
@@ -45,6 +46,10 @@ pub(super) enum Change {
     },
     /// These images and documents.
     Media(Vec<MediaDigest>),
+    /// These images and documents, in this call: others of them may be fine, or the next call may be.
+    MediaOfCall(Vec<MediaDigest>),
+    /// The format of the answer, which is asked for in words instead.
+    Format(MediaDigest),
     /// All images, for good: the model reads none.
     AllImages,
     /// The oldest images beyond so many.
@@ -72,6 +77,8 @@ pub(super) struct Changes {
     pub(super) values: BTreeSet<String>,
     /// How many images and documents were left out one after the other.
     media: usize,
+    /// Images and documents that are left out of this call only.
+    pub(super) media_of_call: HashSet<MediaDigest>,
 }
 
 impl Changes {
@@ -107,6 +114,13 @@ impl Changes {
                 self.media += 1;
                 media.into_iter().filter(|one| learned.media.insert(*one)).count() > 0
             }
+            Change::MediaOfCall(media) => {
+                self.media += 1;
+                let is_new = media.iter().filter(|one| learned.media.insert(**one)).count() > 0;
+                self.media_of_call.extend(media);
+                is_new
+            }
+            Change::Format(format) => learned.media.insert(format),
             Change::AllImages => !std::mem::replace(&mut learned.is_blind, true),
             Change::MaxImages(most) => learned.max_images.replace(most).is_none_or(|before| before > most),
             Change::MaxTools(most) => learned.max_tools.replace(most).is_none_or(|before| before > most),
@@ -143,6 +157,9 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
     if let Some(most) = fields::max_output(&words) {
         return Some(Change::MaxOutput(most));
     }
+    if let Some(change) = format::refused(&words, request, body, learned) {
+        return Some(change);
+    }
     if let Some(most) = tools::most(report, &words, body) {
         return Some(Change::MaxTools(most));
     }
@@ -160,7 +177,35 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
         return None;
     }
     // Nobody knows what is wrong. What vendors differ most about goes first; it is missed only if that helps.
-    all_media(request, learned).or_else(|| (!proofs.is_empty()).then_some(Change::Proofs(proofs)))
+    all_media(request, learned)
+        .or_else(|| (!proofs.is_empty()).then_some(Change::Proofs(proofs)))
+        .or_else(|| format::of(request, learned).map(Change::Format))
+}
+
+/// The change that a fault of the provider's own asks for: some servers call a broken image theirs.
+pub(super) fn change_after_fault(
+    report: &Report,
+    request: &ModelRequest,
+    body: &[u8],
+    learned: &Learned,
+) -> Option<Change> {
+    let words = report.words().to_lowercase();
+    media::is_broken(&words, body).then(|| media::refused(report, &words, request, body, learned)).flatten()
+}
+
+/// Whether a refusal may be about the format of the answer, which is then left out before any tool is.
+pub(super) fn is_about_format(report: &Report, request: &ModelRequest, body: &[u8], learned: &Learned) -> bool {
+    format::refused(&report.words().to_lowercase(), request, body, learned).is_some()
+}
+
+/// Whether a provider says no more than that something is wrong.
+pub(super) fn is_bare(report: &Report) -> bool {
+    report.words().to_lowercase().trim_end_matches('.') == "request contains an invalid argument"
+}
+
+/// Whether the format of the answer is to be asked for in words.
+pub(super) fn refuses_format(request: &ModelRequest, learned: &Learned) -> bool {
+    request.options.output.is_some() && format::of(request, learned).is_none()
 }
 
 /// Whether a refusal is about the declaration of some tool, and does not say of which.

@@ -26,7 +26,11 @@ const ABOUT_DECLARATIONS: &[&str] = &[
     "tool parameters",
     "tool schema",
     "input_schema",
+    "too many states",
 ];
+
+/// How refusals name the list of tools.
+const NAMES_OF_TOOLS: &[&str] = &["'tools'", "\"tools\"", "`tools`", "tools: list"];
 
 /// Whether a refusal speaks of how tools are declared.
 pub(super) fn is_about_declarations(words: &str) -> bool {
@@ -35,9 +39,8 @@ pub(super) fn is_about_declarations(words: &str) -> bool {
 
 /// The most tools that a provider takes in one request, where it refuses more.
 pub(super) fn most(report: &Report, words: &str, body: &[u8]) -> Option<usize> {
-    let names_tools =
-        report.param() == Some("tools") || ["'tools'", "\"tools\"", "`tools`"].iter().any(|name| words.contains(name));
-    let markers = ["maximum length ", "maximum number of items is "];
+    let names_tools = report.param() == Some("tools") || NAMES_OF_TOOLS.iter().any(|name| words.contains(name));
+    let markers = ["maximum length ", "maximum number of items is ", "should have at most "];
     let marker = markers.iter().find(|marker| names_tools && number_after(words, marker).is_some())?;
     let most = number_after(words, marker)?;
     if is_quoted(body, &format!("{marker}{most}")) {

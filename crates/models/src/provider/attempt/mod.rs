@@ -127,8 +127,14 @@ impl Attempt {
         if report.is_declined() {
             return false;
         }
-        let is_rejected = error.kind == ModelErrorKind::Rejected;
-        (is_rejected && self.leave_refused_tools_out(report).await) || self.adapt(error, report)
+        if error.kind != ModelErrorKind::Rejected {
+            return self.adapt(error, report);
+        }
+        let is_format = adapt::is_about_format(report, &self.request, &self.body, &self.learned);
+        let is_tool = !is_format && adapt::is_about_some_tool(report, &self.body);
+        (is_tool && self.leave_refused_tools_out().await)
+            || self.adapt(error, report)
+            || (adapt::is_bare(report) && self.leave_refused_tools_out().await)
     }
 
     /// Ends a call that cannot be mended. What the vendor's filter declines is a refusal, not a failure.
@@ -153,7 +159,7 @@ impl Attempt {
             ModelErrorKind::Rejected if self.changes.count < MAX_CHANGES => {
                 let change = adapt::change(report, &self.request, &self.body, &self.learned);
                 let change = match change {
-                    Some(Change::Media(_)) if self.changes.has_had_enough_media() => {
+                    Some(Change::Media(_) | Change::MediaOfCall(_)) if self.changes.has_had_enough_media() => {
                         adapt::all_media(&self.request, &self.learned)
                     }
                     change => change,
@@ -163,6 +169,10 @@ impl Attempt {
                     tracing::debug!(model = self.from, %error, "asking again without what was refused");
                 }
                 is_new
+            }
+            ModelErrorKind::Unavailable if self.changes.count < MAX_CHANGES => {
+                let change = adapt::change_after_fault(report, &self.request, &self.body, &self.learned);
+                change.is_some_and(|change| self.changes.apply(change, &mut self.learned))
             }
             ModelErrorKind::Rejected
             | ModelErrorKind::RateLimited
@@ -176,6 +186,8 @@ impl Attempt {
         if self.changes.count > 0 {
             // A value that is refused says nothing about others.
             self.learned.fields.retain(|field| !self.changes.values.contains(field));
+            // Of several images one may be fine, and somebody else's.
+            self.learned.media.retain(|one| !self.changes.media_of_call.contains(one));
             self.caller.memory.learn(&self.model, |known| known.merge(self.learned));
         }
     }

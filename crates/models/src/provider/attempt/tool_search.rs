@@ -14,9 +14,7 @@ use super::{Attempt, adapting::shows};
 use crate::{
     model::{ModelError, ModelErrorKind, ModelRequest},
     provider::{
-        adapt,
         call::{AnswerStream, Origin},
-        failure::Report,
         learned::declaration,
         wire::Written,
     },
@@ -38,10 +36,11 @@ const QUESTION: &str = "Say ok.";
 const ANSWER: u64 = 16;
 
 impl Attempt {
-    /// Leaves those tools out whose declarations are refused, where a refusal is about declarations and names none. `true`
-    /// if there are any. What has not been tried when the search must end is left out too: the agent goes on without it.
-    pub(super) async fn leave_refused_tools_out(&mut self, report: &Report) -> bool {
-        if self.searches == MAX_SEARCHES || !adapt::is_about_some_tool(report, &self.body) {
+    /// Leaves those tools out whose declarations are refused, where a refusal names none. `true` if there are any. What has
+    /// not been tried when the search must end is left out too: the agent goes on without it. Where each half of the tools
+    /// is taken, they are too many together.
+    pub(super) async fn leave_refused_tools_out(&mut self) -> bool {
+        if self.searches == MAX_SEARCHES {
             return false;
         }
         self.searches += 1;
@@ -50,6 +49,12 @@ impl Attempt {
         // Otherwise it is not the tools.
         if sent.is_empty() || search.trial(&sent).await != Some(true) {
             return false;
+        }
+        let (first, second) = sent.split_at(sent.len() / 2);
+        if !first.is_empty() && search.trial(first).await == Some(false) && search.trial(second).await == Some(false) {
+            self.changes.count += 1;
+            self.learned.max_tools = Some(first.len());
+            return true;
         }
         let refused = search.culprits(&sent).await;
         tracing::debug!(model = self.from, count = refused.len(), "found the tools that are refused");

@@ -8,7 +8,7 @@ use super::Attempt;
 use crate::{
     model::{ModelError, ModelErrorKind, ModelRequest},
     provider::{
-        catalog, instructions,
+        adapt, catalog, instructions,
         learned::Learned,
         left_out,
         patch::patch,
@@ -33,6 +33,15 @@ const OURS: &[&str] = &[
     "truncate",
 ];
 
+/// Fields that hold the format of the answer.
+const FORMAT_FIELDS: &[&str] = &[
+    "output_config.format",
+    "text.format",
+    "response_format",
+    "generationConfig.responseJsonSchema",
+    "generationConfig.responseMimeType",
+];
+
 impl Attempt {
     /// The request as it is sent, and what to tell of it.
     pub(super) fn write(&self) -> Result<Written, ModelError> {
@@ -55,6 +64,10 @@ impl Attempt {
         }
         if nearest.is_some() {
             request.to_mut().options.effort = nearest;
+        }
+        if adapt::refuses_format(&request, learned) || FORMAT_FIELDS.iter().any(|field| learned.fields.contains(*field))
+        {
+            instructions::ask_for_format(request.to_mut());
         }
         if learned.refuses_system {
             instructions::from_user(request.to_mut());
@@ -100,9 +113,20 @@ impl Attempt {
     fn tell_of_tools(&self, notices: &mut Vec<String>) {
         let (learned, model) = (&self.learned, &self.model);
         let refused = self.request.tools.iter().filter(|tool| learned.tools.contains(&tool.name));
-        notices.extend(refused.map(|tool| {
-            format!("the tool {} is left out: the provider of {model} refuses its declaration", tool.name)
-        }));
+        let refused: Vec<&str> = refused.map(|tool| tool.name.as_str()).collect();
+        match refused.as_slice() {
+            [] => {}
+            [tool] => {
+                notices.push(format!("the tool {tool} is left out: the provider of {model} refuses its declaration"))
+            }
+            tools => {
+                let (count, names) = (tools.len(), named(tools));
+                notices.push(format!(
+                    "{count} tools are left out: the provider of {model} refuses their declarations, or was not asked about \
+                     them in time: {names}"
+                ));
+            }
+        }
         let Some(most) = learned.max_tools else { return };
         let beyond: Vec<&str> = sent_tools(&self.request, learned).skip(most).map(|tool| tool.name.as_str()).collect();
         if !beyond.is_empty() {

@@ -281,8 +281,8 @@ impl Report {
         if self.has_label(&["insufficient_quota"]) || self.is_daily {
             return ModelErrorKind::Rejected;
         }
-        // The model wrote a call that cannot be read (Groq). It may write a better one.
-        if self.has_label(&["tool_use_failed"]) {
+        // The model wrote a call or JSON that cannot be read (Groq). It may write something better.
+        if self.has_label(&["tool_use_failed", "json_validate_failed"]) {
             return ModelErrorKind::Unavailable;
         }
         match status.or(self.status) {

@@ -54,7 +54,7 @@ pub(super) fn seconds(text: &str) -> Option<Duration> {
 /// A wait in the words of an error: "Please try again in 1m2.5s."
 pub(super) fn wait_in(words: &str) -> Option<Duration> {
     let words = words.to_lowercase();
-    ["try again in ", "retry in ", "retry after "].iter().find_map(|marker| {
+    ["try again in ", "try again after ", "retry in ", "retry after "].iter().find_map(|marker| {
         let (_, rest) = words.split_once(marker)?;
         duration(rest)
     })
