@@ -31,7 +31,7 @@ pub(super) fn refused(words: &str, request: &ModelRequest, body: &[u8], learned:
     let format = of(request, learned)?;
     // The names of our own fields stand in every such body.
     let says = |phrase: &&str| words.contains(phrase) && (phrase.contains('_') || !is_quoted(body, phrase));
-    ABOUT_FORMATS.iter().any(|phrase| says(&phrase)).then_some(Change::Format(format))
+    ABOUT_FORMATS.iter().any(says).then_some(Change::Format(format))
 }
 
 /// Tells the format of a request apart from others, unless it was refused before.

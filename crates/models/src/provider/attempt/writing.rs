@@ -117,7 +117,7 @@ impl Attempt {
         match refused.as_slice() {
             [] => {}
             [tool] => {
-                notices.push(format!("the tool {tool} is left out: the provider of {model} refuses its declaration"))
+                notices.push(format!("the tool {tool} is left out: the provider of {model} refuses its declaration"));
             }
             tools => {
                 let (count, names) = (tools.len(), named(tools));
