@@ -26,10 +26,9 @@ pub async fn cors(request: Request, next: Next) -> Response {
     };
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    // The last two are for OpenAI's SDK, which in a page would not know when not to try again.
+    // The last one is for OpenAI's SDK, which in a page would not know when not to try again.
     let exposed = HeaderValue::from_static(
-        "x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry, \
-         x-everturn-status",
+        "x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry",
     );
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     response

@@ -234,7 +234,9 @@ impl Api {
             (Some(turn), _) => {
                 let waiting = Waiting { record, turn };
                 self.find_calls(caller, &waiting, results).await?;
-                let is_lost = |result: &&ToolResult| result.place.is_some() && !result.is_found();
+                // Calls of a turn that runs are known before they are shown: nothing else is worth waiting for.
+                let must_be_found = waiting.turn.status == TurnStatus::Running;
+                let is_lost = |result: &&ToolResult| (must_be_found || result.place.is_some()) && !result.is_found();
                 match results.iter().find(is_lost) {
                     Some(other) => Err(unknown(other)),
                     None => Ok(waiting),

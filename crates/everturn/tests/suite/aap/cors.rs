@@ -41,7 +41,7 @@ fn preflights_need_no_key() {
             access-control-allow-origin: *
             access-control-allow-headers: authorization, content-type, last-event-id, idempotency-key, if-none-match, x-secret-key, openai-organization, openai-project, x-stainless-arch, x-stainless-helper-method, x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout
             access-control-allow-methods: GET, POST, PUT, PATCH, DELETE, OPTIONS
-            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry, x-everturn-status
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry
             access-control-max-age: 86400
 
         "#]],
@@ -80,7 +80,7 @@ fn answers_of_every_kind() {
         expect![[r#"
             200
             access-control-allow-origin: *
-            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry, x-everturn-status
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry
 
         "#]],
     );
@@ -92,7 +92,7 @@ fn answers_of_every_kind() {
         expect![[r#"
             201
             access-control-allow-origin: *
-            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry, x-everturn-status
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry
 
         "#]],
     );
@@ -104,7 +104,7 @@ fn answers_of_every_kind() {
         expect![[r#"
             200
             access-control-allow-origin: *
-            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry, x-everturn-status
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry
 
         "#]],
     );
@@ -116,7 +116,7 @@ fn answers_of_every_kind() {
         expect![[r#"
             400
             access-control-allow-origin: *
-            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry, x-everturn-status
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry
 
         "#]],
     );
@@ -128,7 +128,7 @@ fn answers_of_every_kind() {
         expect![[r#"
             401
             access-control-allow-origin: *
-            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry, x-everturn-status
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry
 
         "#]],
     );
@@ -140,7 +140,7 @@ fn answers_of_every_kind() {
         expect![[r#"
             404
             access-control-allow-origin: *
-            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry, x-everturn-status
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry
 
         "#]],
     );
@@ -152,7 +152,7 @@ fn answers_of_every_kind() {
         expect![[r#"
             405
             access-control-allow-origin: *
-            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry, x-everturn-status
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry
 
         "#]],
     );
@@ -164,7 +164,7 @@ fn answers_of_every_kind() {
         expect![[r#"
             404
             access-control-allow-origin: *
-            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry, x-everturn-status
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry
 
         "#]],
     );

@@ -237,6 +237,13 @@ pub(super) fn cases(operation: &Operation) -> Option<Vec<Case>> {
                     { "role": "assistant", "content": null, "tool_calls": [call] }, result] }),
                 ),
                 case("model", json!({ "model": "<agent>", "messages": [asked] })),
+                with(
+                    "file",
+                    400,
+                    json!({ "model": "demo", "messages": [{ "role": "user", "content": [
+                        { "type": "text", "text": "stream 1" }, { "type": "file", "file": { "file_id": "<document>" } },
+                    ] }] }),
+                ),
             ]
         }
         // Nothing in it names anything.
@@ -255,6 +262,9 @@ const NOT_NAMES: &[(&str, &str, &str)] = &[
     ("native_create_agent", ".model", "a model of the server"),
     ("native_change_agent", ".model", "a model of the server"),
     ("native_change_agent", ".agent_id", "what a path says already; it is refused"),
+    ("goose_released_update_provider", ".model", "a model of the server"),
+    ("goose_released_read_config", ".key", "a setting"),
+    ("goose_released_upsert_config", ".key", "a setting"),
     ("", ".recipe_id", "a recipe of the server"),
     ("", ".parameters[].key", "a parameter of the recipe that comes along"),
     ("", ".goose_model", "a model, in a recipe that comes along"),

@@ -83,7 +83,7 @@ fn whatever_is_asked_it_is_not_there() {
         for names in shape.sessions(&things.sessions) {
             let request = shape.request(names);
             let told = Told::new(&request.send(&bob), &shape.given(names));
-            if told.status != shape.case.status {
+            if told.status != shape.status() {
                 problems.push(format!("{shape}: {request:?}\n    is told {told:?}"));
             }
             if let Some(what) = told.tells_of(&things.sessions) {

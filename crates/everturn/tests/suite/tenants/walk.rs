@@ -69,6 +69,13 @@ impl Shape<'_> {
         parameters.map(|parameter| (parameter, fill::parameter(&self.operation.id, parameter).unwrap()))
     }
 
+    /// What somebody is told who names what is another's.
+    pub(super) fn status(&self) -> u16 {
+        let names_session = self.more.is_some_and(|more| more.name == "session_id");
+        // Without a session it is about the default agent.
+        if names_session && self.operation.id == "goose_released_list_apps" { 404 } else { self.case.status }
+    }
+
     /// The sessions that it is called for. Which one it is matters less where something else is added.
     pub(super) fn sessions<'n>(&self, all: &'n [Names]) -> &'n [Names] {
         let names_one = self.kinds().iter().any(|kind| ["session", "turn", "said", "event"].contains(kind));
