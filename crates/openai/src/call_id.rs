@@ -4,11 +4,17 @@
 //! characters is the longest id that OpenAI's own API takes back, so that clients which pass a conversation on to it can.
 //! Ids are no secrets and grant nothing: a caller is let in, or not, by their key.
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use base64::{
+    Engine as _, alphabet,
+    engine::{GeneralPurpose, general_purpose::NO_PAD},
+};
 use everturn_core::{CallId, SessionId, TurnId};
 use sha2::{Digest as _, Sha256};
 
 const PREFIX: &str = "call_";
+
+/// The last character has bits to spare, which say nothing.
+const BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 const SESSION_BYTES: usize = 16;
 const TURN_BYTES: usize = 3;
@@ -43,14 +49,14 @@ pub(crate) fn shown(session: &SessionId, turn: &TurnId, call: &CallId) -> String
     bytes[SESSION_BYTES..][..TURN_BYTES].copy_from_slice(&mark::<TURN_BYTES>(turn.as_str()));
     bytes[SESSION_BYTES + TURN_BYTES..].copy_from_slice(&mark::<CALL_BYTES>(call.as_str()));
     let mut id = PREFIX.to_owned();
-    URL_SAFE_NO_PAD.encode_string(bytes, &mut id);
+    BASE64.encode_string(bytes, &mut id);
     id
 }
 
 /// Takes an id back; `None` if it is none of ours.
 pub(crate) fn place(id: &str) -> Option<CallPlace> {
     let mut bytes = [0; BYTES];
-    let length = URL_SAFE_NO_PAD.decode_slice(id.strip_prefix(PREFIX)?, &mut bytes).ok()?;
+    let length = BASE64.decode_slice(id.strip_prefix(PREFIX)?, &mut bytes).ok()?;
     if length != BYTES {
         return None;
     }
