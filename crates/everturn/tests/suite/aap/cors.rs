@@ -56,7 +56,7 @@ fn preflights_need_no_key() {
             access-control-allow-origin: *
             access-control-allow-headers: authorization, content-type, last-event-id, idempotency-key, if-none-match, x-secret-key, openai-organization, openai-project, x-stainless-arch, x-stainless-helper-method, x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout
             access-control-allow-methods: GET, POST, PUT, PATCH, DELETE, OPTIONS
-            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry, x-everturn-status
+            access-control-expose-headers: x-session-id, x-message-id, x-request-id, retry-after, content-disposition, etag, x-should-retry
             access-control-max-age: 86400
 
         "#]],
