@@ -20,8 +20,7 @@ impl Default for OpenAi {
 }
 
 impl OpenAi {
-    /// `agents` are the names of the configured agents. A name that is none of them may be an agent that a tenant stores, but
-    /// only if it looks like one.
+    /// `agents` are the names of the configured agents. Agents that tenants store are theirs alone, so no name is mapped to one.
     pub(super) fn check<'a>(
         report: &mut Report<'_>,
         openai: &file::OpenAi,
@@ -29,7 +28,7 @@ impl OpenAi {
     ) -> Self {
         let wait = duration(report, "wait", openai.wait.as_ref()).unwrap_or(Self::default().wait);
         for agent in openai.models.values() {
-            if !agents.clone().any(|name| name == agent.get_ref()) && !agent.get_ref().starts_with("agent_") {
+            if !agents.clone().any(|name| name == agent.get_ref()) {
                 let known: Vec<_> = agents.clone().map(|name| format!("`{name}`")).collect();
                 let message = format!("there is no agent `{}`", agent.get_ref());
                 report.add(Some(agent.span()), message, format!("the agents are {}", known.join(", ")));

@@ -440,3 +440,24 @@ fn options_in_instructions() {
                     instructions = 'Templates look like {{ this }} or {{that'";
     read(harmless.as_bytes(), &Overrides::default(), &Environment::default()).unwrap();
 }
+
+#[test]
+fn models_of_the_chat_completions() {
+    let agents = "[providers.p]\nkind = 'demo'\n[[agents]]\nname = 'a'\nmodel = 'p/m'\n";
+    check(
+        &format!("{agents}[openai.models]\n'*' = 'b'"),
+        expect![[r#"
+        error: there is no agent `b`
+          --> everturn.toml:7:7
+
+        hint: the agents are `a`"#]],
+    );
+    check(
+        &format!("{agents}[openai]\nwait = 'long'"),
+        expect![[r#"
+        error: `long` is not a duration for `wait`
+          --> everturn.toml:7:8
+
+        hint: write a number and a unit: `500ms`, `10s`, `5m`, `1h` or `2d`"#]],
+    );
+}
