@@ -15,6 +15,7 @@ mod form;
 mod id;
 mod json;
 mod message;
+mod model_notice;
 mod model_options;
 mod plan;
 mod price;

@@ -27,11 +27,13 @@ const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// How many different notices of model calls one turn keeps.
 const MAX_NOTICES: usize = 32;
-/// The logger of these notices, by which views know them.
-const MODEL_LOGGER: &str = "model";
 
 /// The notice of messages that the model is not given.
 const DECLINED_BEFORE: &str = "earlier messages are left out: the model or its provider declined them";
+
+/// The longest pause for a provider that says "slow down" and names no time. The pauses before it are shorter; together
+/// they take about as long again.
+const LONGEST_UNASKED_PAUSE: Duration = Duration::from_secs(15 * 60);
 
 /// How long model calls wait for tool servers, counted from the start of the server.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -291,10 +293,9 @@ impl Turn {
             return Ok(());
         }
         tracing::info!(turn = %self.log.turn(), model = self.current_model().name(), notice, "a model call was changed");
-        let params = serde_json::json!({ "level": "warning", "logger": MODEL_LOGGER, "data": notice });
-        let params = Json::of(&params).unwrap_or_else(|_| Json::empty_object());
+        let event = Event::model_notice(&notice);
         self.notices_told.push(notice);
-        self.record(Event::Notified { call_id: None, method: "notifications/message".to_owned(), params })?;
+        self.record(event)?;
         Ok(())
     }
 
@@ -392,16 +393,16 @@ fn after(time: Timestamp, wait: Duration) -> Timestamp {
     Timestamp(time.millis().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)))
 }
 
-/// How long a turn rests before it asks a provider again that said when: first as long as it said; then, of one that has
-/// asked to slow down as often as calls are made again, twice as long each time.
+/// How long a turn pauses before it calls a provider again. A provider that named a time gets that time. One that says
+/// "slow down" after all retries gets a pause that doubles each time, whether or not it named a time.
 fn pause(settings: &Settings, error: &ModelError, wait: Duration, attempts: u32) -> Option<Duration> {
-    error.retry_after?;
     match attempts.checked_sub(settings.retries) {
-        None => error.is_retryable().then_some(wait),
         Some(pauses) if error.kind == ModelErrorKind::RateLimited => {
-            Some(wait.max(settings.retry_max.saturating_mul(2_u32.saturating_pow(pauses))))
+            let pause = wait.max(settings.retry_max.saturating_mul(2_u32.saturating_pow(pauses)));
+            (error.retry_after.is_some() || pause <= LONGEST_UNASKED_PAUSE).then_some(pause)
         }
         Some(_) => None,
+        None => (error.retry_after.is_some() && error.is_retryable()).then_some(wait),
     }
 }
 

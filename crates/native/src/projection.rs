@@ -79,17 +79,6 @@ fn tool_progress(frames: &mut Frames<'_>, tool_call_id: &str, params: &Json) {
     }
 }
 
-/// The text of a notice about a model call; `None` for what tool servers log.
-fn model_notice(params: &Json) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Notice {
-        logger: String,
-        data: String,
-    }
-    let notice: Notice = serde_json::from_str(params.as_str()).ok()?;
-    (notice.logger == "model").then_some(notice.data)
-}
-
 /// What needs a look inside.
 fn decoded(view: &TurnView, event: &Event, frames: &mut Frames<'_>) -> Result<Flow, CorruptSegment> {
     match event {
@@ -132,8 +121,8 @@ fn decoded(view: &TurnView, event: &Event, frames: &mut Frames<'_>) -> Result<Fl
             show(frames, &Frame::Paused { wake: wake(wait.wake()), wake_at: wait.wake_at.map(rfc3339) });
             return Ok(Flow::Pause);
         }
-        Event::Notified { call_id: None, method, params } if method == "notifications/message" => {
-            if let Some(message) = model_notice(params) {
+        Event::Notified { call_id: None, .. } => {
+            if let Some(message) = event.as_model_notice() {
                 show(frames, &Frame::Notice { message: &message });
             }
         }

@@ -26,6 +26,8 @@ pub(crate) struct LegAnswer<'a> {
     texts: Vec<String>,
     thinking: Vec<String>,
     usage: Usage,
+    /// What was asked for and is not done.
+    notices: Vec<String>,
     /// The calls of the current step that the application is to run.
     client_calls: Vec<CallId>,
     calls: Vec<ToolCallOut>,
@@ -43,6 +45,7 @@ impl<'a> LegAnswer<'a> {
             texts: Vec::new(),
             thinking: Vec::new(),
             usage: Usage::default(),
+            notices: Vec::new(),
             client_calls: Vec::new(),
             calls: Vec::new(),
             wait: None,
@@ -75,6 +78,7 @@ impl<'a> LegAnswer<'a> {
                 self.usage += finished.usage;
                 self.step(finished.content, finished.finish);
             }
+            Event::Notified { .. } => self.notices.extend(event.as_model_notice()),
             Event::Waiting(wait) if waits_for_client(&wait) => self.stop = Some(Ok(Finish::ToolCalls)),
             Event::Waiting(wait) => {
                 self.wait = Some(wait);
@@ -104,7 +108,6 @@ impl<'a> LegAnswer<'a> {
             | Event::TimerSet { .. }
             | Event::FormOpened(_)
             | Event::FormClosed { .. }
-            | Event::Notified { .. }
             | Event::ArtifactStarted(_)
             | Event::ArtifactDelta(_)
             | Event::ArtifactFinished(_)
@@ -171,6 +174,7 @@ impl<'a> LegAnswer<'a> {
             usage: self.usage.into(),
             session_id: session.as_str(),
             message_id: turn.as_str(),
+            notices: &self.notices,
         }))
     }
 }

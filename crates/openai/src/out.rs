@@ -68,6 +68,9 @@ pub(crate) struct Completion<'a> {
     pub(crate) usage: UsageOut,
     pub(crate) session_id: &'a str,
     pub(crate) message_id: &'a str,
+    /// What was asked for and is not done, in words.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub(crate) notices: &'a [String],
 }
 
 /// The one answer.

@@ -106,8 +106,16 @@ impl Projection for Chunks {
             // The protocol has no word for it. A comment tells people who look at the wire.
             Kind::STEP_RESTARTED => frames.comment("the model starts this step again; its text so far is void"),
             Kind::DROPPED => frames.comment("retention has dropped the deltas; each answer comes in one piece"),
-            Kind::TOOL_INTENDED | Kind::TOOL_FINISHED | Kind::NOTIFIED if self.progress => {
+            Kind::TOOL_INTENDED | Kind::TOOL_FINISHED if self.progress => {
                 self.tool_progress(view, frames, &event.decode()?);
+            }
+            Kind::NOTIFIED => {
+                let event = event.decode()?;
+                match event.as_model_notice() {
+                    Some(notice) => self.notice(view, frames, &notice),
+                    None if self.progress => self.tool_progress(view, frames, &event),
+                    None => {}
+                }
             }
             Kind::WAITING => {
                 if let Event::Waiting(wait) = event.decode()? {
@@ -155,6 +163,18 @@ impl Chunks {
 
     fn delta(&self, view: &TurnView, frames: &mut Frames<'_>, delta: impl FnOnce(&mut Vec<u8>)) {
         frames.unnamed(|out| self.chunk(out, view, delta));
+    }
+
+    /// What was asked for and is not done, in a field of our own. Its choice adds nothing: code that reads the first choice
+    /// of every chunk finds one.
+    fn notice(&self, view: &TurnView, frames: &mut Frames<'_>, notice: &str) {
+        frames.unnamed(|out| {
+            self.chunk(out, view, |_| {});
+            out.pop();
+            out.extend_from_slice(b",\"notices\":");
+            write_json(out, &[notice]);
+            out.push(b'}');
+        });
     }
 
     fn chunk(&self, out: &mut Vec<u8>, view: &TurnView, delta: impl FnOnce(&mut Vec<u8>)) {

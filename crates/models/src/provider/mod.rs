@@ -11,6 +11,7 @@ mod anthropic;
 mod attempt;
 mod call;
 mod call_ids;
+mod calls_as_text;
 mod catalog;
 mod chat;
 mod describe;

@@ -103,16 +103,19 @@ fn a_rate_limit_is_over_after_a_crash() {
     assert_eq!(asked("wakes-limit").len(), 2, "nobody asked meanwhile");
 }
 
-/// However short the waits that it asks for: a turn does not fail because they are over too soon.
+/// A turn pauses when retries are used up, whether the provider asks for a short wait or names no time at all.
 #[test]
 fn a_steady_rate_limit_is_a_pause() {
     let world = World::start("retries = 1\nretry_max = '500ms'");
-    let limited = Reply::status(429, &[("retry-after", "0")], r#"{"error":{"message":"slow down"}}"#);
-    script("wakes-steady", [limited.clone(), limited, Reply::says(&["Here I am."])]);
-    let turn = play(&world.client(), "wakes-steady");
-    let paused = turn.paused();
-    assert_eq!(paused.data["wake"], "rate_limit");
-    assert_eq!(kinds(&turn.frames_after(&paused.id)), ["delta", "complete"]);
+    let headers: [(&str, &[(&str, &str)]); 2] = [("wakes-steady", &[("retry-after", "0")]), ("wakes-no-time", &[])];
+    for (name, headers) in headers {
+        let limited = Reply::status(429, headers, r#"{"error":{"message":"slow down"}}"#);
+        script(name, [limited.clone(), limited, Reply::says(&["Here I am."])]);
+        let turn = play(&world.client(), name);
+        let paused = turn.paused();
+        assert_eq!(paused.data["wake"], "rate_limit", "{name}");
+        assert_eq!(kinds(&turn.frames_after(&paused.id)), ["delta", "complete"], "{name}");
+    }
 }
 
 /// A pause that is longer than turns may be paused for is a failure that says so.

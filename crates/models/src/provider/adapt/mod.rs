@@ -64,6 +64,8 @@ pub(super) enum Change {
     System,
     /// The answer in one piece.
     Stream,
+    /// The calls of the conversation as text, where no tools are declared.
+    CallsAsText,
     /// Another wire: OpenAI's own models take tools with reasoning through its Responses only.
     Responses,
 }
@@ -102,6 +104,7 @@ impl Changes {
             Change::Stream => {
                 learned.fields.insert("stream_options".to_owned()) | learned.fields.insert("stream".to_owned())
             }
+            Change::CallsAsText => !std::mem::replace(&mut learned.wants_tools_with_calls, true),
             Change::Responses => !std::mem::replace(&mut learned.wants_responses, true),
             Change::Field(field) => learned.fields.insert(field),
             Change::Value(field) => {
@@ -146,6 +149,10 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
         || (words.contains("verified to stream") && !is_quoted(body, "verified to stream"))
     {
         return Some(Change::Stream);
+    }
+    let says_undeclared = |phrase: &&str| words.contains(phrase) && !is_quoted(body, phrase);
+    if request.tools.is_empty() && UNDECLARED.iter().any(says_undeclared) {
+        return Some(Change::CallsAsText);
     }
     let proofs = proofs(request, learned);
     if !proofs.is_empty() && PROOFS.iter().any(|phrase| words.contains(phrase)) {
@@ -250,6 +257,10 @@ const SYSTEM: &[&str] = &[
     "does not support developer",
     "system messages are not supported",
 ];
+
+/// How gateways say that a conversation has calls and the request declares no tools: Bedrock, LiteLLM.
+const UNDECLARED: &[&str] =
+    &["toolconfig field must be defined", "must define tools", "expects the `tools=` param", "expects `tools=` param"];
 
 /// How providers say that they do not take reasoning back: its signature, its ciphertext, its place.
 const PROOFS: &[&str] = &[

@@ -8,7 +8,9 @@ use super::Attempt;
 use crate::{
     model::{ModelError, ModelErrorKind, ModelRequest},
     provider::{
-        adapt, catalog, instructions,
+        adapt,
+        calls_as_text::write_calls_as_text,
+        catalog, instructions,
         learned::Learned,
         left_out,
         patch::patch,
@@ -61,6 +63,10 @@ impl Attempt {
         let mut request = Cow::Borrowed(request);
         if let Some(most) = learned.max_tools.filter(|most| *most < request.tools.len()) {
             request.to_mut().tools = sent_tools(&request, learned).take(most).cloned().collect();
+        }
+        let takes_no_tools = learned.fields.contains("tools") || learned.takes_tools == Some(false);
+        if takes_no_tools || (learned.wants_tools_with_calls && request.tools.is_empty()) {
+            write_calls_as_text(&mut request);
         }
         if nearest.is_some() {
             request.to_mut().options.effort = nearest;

@@ -1,12 +1,12 @@
 //! An error as a provider reports it.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
 use super::{
     overflow::{NO_OVERFLOW, OVERFLOW, OVERFLOW_LABELS, WINDOW},
-    words::{bounded, number_after, number_before, seconds, wait_in},
+    words::{RESET, bounded, number_after, number_before, seconds, until_reset, wait_in},
 };
 use crate::model::ModelErrorKind;
 
@@ -30,6 +30,27 @@ const DECLINED: &[&str] = &[
     FLAGGED,
 ];
 
+/// The names that vendors give to an account without money: OpenAI, Moonshot, Zhipu, DashScope.
+const NO_MONEY: &[&str] = &[
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "exceeded_current_quota_error",
+    "1113",
+    "Arrearage",
+];
+
+/// How vendors say that an account has no money, where no name does.
+const UNPAID: &[&str] = &[
+    "check your plan and billing",
+    "insufficient balance",
+    "insufficient credits",
+    "insufficient funds",
+    "credit balance is too low",
+    "run out of credits",
+    "account is suspended",
+];
+
 /// How much one request has of what a minute allows, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::provider) struct Rate {
@@ -42,6 +63,14 @@ impl Rate {
     pub(in crate::provider) fn words(self) -> String {
         format!("limit {}, requested {}", self.limit, self.requested)
     }
+}
+
+/// The time until a limit resets, which OpenRouter repeats from its headers: `{"metadata": {"headers": {…}}}`.
+fn reset(error: &Value) -> Option<Duration> {
+    let headers = error.pointer("/metadata/headers")?.as_object()?;
+    let (_, value) = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(RESET))?;
+    let number = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    until_reset(&number, SystemTime::now())
 }
 
 /// What a validating server finds wrong: `{"detail": [{"loc": ["body", "tools", 8], "msg": "…"}]}`.
@@ -171,7 +200,10 @@ impl Report {
             words: bounded(&words),
             labels,
             status,
-            retry_after: delay.and_then(|delay| seconds(delay.strip_suffix('s')?)).or_else(|| wait_in(&words)),
+            retry_after: delay
+                .and_then(|delay| seconds(delay.strip_suffix('s')?))
+                .or_else(|| wait_in(&words))
+                .or_else(|| reset(error)),
             http: None,
             param: param.or_else(|| invalid.and_then(|invalid| invalid.place)),
             window: error.get("n_ctx").and_then(Value::as_u64),
@@ -252,6 +284,12 @@ impl Report {
             || self.words.to_lowercase().contains("image data")
     }
 
+    /// Whether the account has no money. Gemini says so of every limit, but then it also says when to ask again.
+    fn is_unpaid(&self) -> bool {
+        let words = self.words.to_lowercase();
+        self.retry_after.is_none() && UNPAID.iter().any(|phrase| words.contains(phrase))
+    }
+
     /// Whether the vendor's filter declined what was asked, or what the model would have said.
     pub(in crate::provider) fn is_declined(&self) -> bool {
         let words = self.words.to_lowercase();
@@ -278,7 +316,7 @@ impl Report {
 
     pub(super) fn kind(&self, status: Option<u16>) -> ModelErrorKind {
         // A spent budget is reported as 429 too, but waiting does not fill it.
-        if self.has_label(&["insufficient_quota"]) || self.is_daily {
+        if self.has_label(NO_MONEY) || self.is_daily || self.is_unpaid() {
             return ModelErrorKind::Rejected;
         }
         // The model wrote a call or JSON that cannot be read (Groq). It may write something better.

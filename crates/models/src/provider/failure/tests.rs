@@ -48,6 +48,14 @@ fn statuses_and_bodies_have_a_kind() {
         (400, r#"{"error":{"message":"Failed to call a function.","code":"tool_use_failed"}}"#, Unavailable),
         (500, r#"{"error":{"message":"image input is not supported - hint: mmproj"}}"#, Rejected),
         (429, r#"{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}"#, Rejected),
+        (429, r#"{"error":{"message":"x","type":"exceeded_current_quota_error"}}"#, Rejected),
+        (429, r#"{"error":{"code":"1113","message":"x"}}"#, Rejected),
+        (429, r#"{"error":{"message":"Insufficient balance"}}"#, Rejected),
+        (
+            429,
+            r#"{"error":{"message":"You exceeded your current quota, please check your plan and billing details. Please retry in 20.5s.","status":"RESOURCE_EXHAUSTED"}}"#,
+            RateLimited,
+        ),
         (500, "oops", Unavailable),
         (503, "", Unavailable),
         (529, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, Unavailable),
@@ -255,6 +263,11 @@ fn waits_are_read_in_every_form() {
         ("retry-after", "Sun, 09 Sep 2001 01:46:45 GMT", Some(Duration::from_secs(5))),
         ("retry-after", "Sun, 09 Sep 2001 01:46:00 GMT", Some(Duration::ZERO)),
         ("retry-after-ms", "250", Some(Duration::from_millis(250))),
+        ("x-ratelimit-reset", "1000000007500", Some(Duration::from_millis(7500))),
+        ("x-ratelimit-reset", "1000000030", Some(Duration::from_secs(30))),
+        ("x-ratelimit-reset", "30", Some(Duration::from_secs(30))),
+        ("x-ratelimit-reset", "999999999999", Some(Duration::ZERO)),
+        ("x-ratelimit-reset-tokens", "6m0s", None),
         ("retry-after", "soon", None),
         ("retry-after", "-1", None),
         ("retry-after", "1e400", None),
@@ -262,6 +275,11 @@ fn waits_are_read_in_every_form() {
         let headers = [(name.parse().unwrap(), HeaderValue::from_static(value))].into_iter().collect();
         assert_eq!(retry_after(&headers, now), expected, "{name}: {value}");
     }
+    let used_up = [("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "6m0s")];
+    let used_up = used_up.map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)));
+    assert_eq!(retry_after(&used_up.into_iter().collect(), now), Some(Duration::from_secs(360)));
+    let body = br#"{"error":{"code":429,"metadata":{"headers":{"X-RateLimit-Reset":"45"}}}}"#;
+    assert_eq!(Report::from_body(body).retry_after, Some(Duration::from_secs(45)));
     let body = br#"{"error":{"code":429,"details":[{"@type":"x"},{"retryDelay":"36s"}]}}"#;
     assert_eq!(Report::from_body(body).retry_after, Some(Duration::from_secs(36)));
 }

@@ -18,17 +18,43 @@ pub(super) fn bounded(text: &str) -> String {
     words
 }
 
-/// How long the provider asks us to wait: `retry-after-ms`, else `Retry-After` as seconds or as a date.
+/// How long the provider asks us to wait: `retry-after-ms`, else `Retry-After` as seconds or as a date, else the time at
+/// which a rate limit resets.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(wait) = header("retry-after-ms").and_then(seconds) {
         return Some(wait / 1000);
     }
-    let value = header("retry-after")?;
-    seconds(value).or_else(|| {
-        let date = httpdate::parse_http_date(value).ok()?;
-        Some(date.duration_since(now).unwrap_or(Duration::ZERO))
-    })
+    if let Some(value) = header("retry-after") {
+        return seconds(value).or_else(|| {
+            let date = httpdate::parse_http_date(value).ok()?;
+            Some(date.duration_since(now).unwrap_or(Duration::ZERO))
+        });
+    }
+    // OpenAI counts requests and tokens apart. Only a limit that is used up says how long to wait.
+    let resets = ["requests", "tokens"].into_iter().filter_map(|what| {
+        let is_used_up = header(&format!("x-ratelimit-remaining-{what}"))? == "0";
+        is_used_up.then(|| duration(header(&format!("x-ratelimit-reset-{what}"))?)).flatten()
+    });
+    resets.max().or_else(|| until_reset(header(RESET)?, now))
+}
+
+/// The header in which OpenRouter says when a limit resets.
+pub(super) const RESET: &str = "x-ratelimit-reset";
+
+/// The time until a reset that is given as a Unix time in milliseconds or seconds, or as the seconds left.
+pub(super) fn until_reset(value: &str, now: SystemTime) -> Option<Duration> {
+    /// No server asks to wait for thirty years; a larger number is a date.
+    const SMALLEST_DATE: f64 = 1e9;
+    /// Dates in seconds reach this number in the year 5138.
+    const SMALLEST_MILLIS: f64 = 1e11;
+    let number: f64 = value.parse().ok()?;
+    if number < SMALLEST_DATE {
+        return Duration::try_from_secs_f64(number).ok();
+    }
+    let unix = if number < SMALLEST_MILLIS { number } else { number / 1000.0 };
+    let reset = SystemTime::UNIX_EPOCH.checked_add(Duration::try_from_secs_f64(unix).ok()?)?;
+    Some(reset.duration_since(now).unwrap_or(Duration::ZERO))
 }
 
 /// The whole number that follows the last place of these words in a text; its digits may be grouped by commas.

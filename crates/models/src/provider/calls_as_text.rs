@@ -1,0 +1,81 @@
+//! Tool calls and results as plain text, for models that take no tools at all.
+//!
+//! Servers without tools refuse messages that speak of calls as well. The conversation stays readable to the model.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use everturn_core::{Block, Content, Message};
+
+use crate::model::ModelRequest;
+
+/// Writes the calls of a request's conversation as the assistant's words, and their results as the user's.
+pub(super) fn write_calls_as_text(request: &mut Cow<'_, ModelRequest>) {
+    if !request.messages.iter().any(|message| matches!(message, Message::Tool { .. })) {
+        return;
+    }
+    let messages = request.messages.clone();
+    let calls = messages.iter().flat_map(Message::tool_uses);
+    let names: HashMap<&str, &str> = calls.map(|call| (call.id.as_str(), call.name.as_str())).collect();
+    request.to_mut().messages = messages
+        .iter()
+        .map(|message| match message {
+            Message::Assistant { content } if message.tool_uses().next().is_some() => {
+                Message::Assistant { content: Content::Text(with_calls(content)) }
+            }
+            Message::Tool { call_id, content, is_error } => {
+                let name = names.get(call_id.as_str()).copied().unwrap_or("tool");
+                let what = if *is_error { "Error" } else { "Result" };
+                Message::User { content: with_heading(&format!("[{what} of the tool {name}]"), content) }
+            }
+            Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => message.clone(),
+        })
+        .collect();
+}
+
+/// An answer's text, with a line for each call. Its reasoning is left out: its proof speaks of calls.
+fn with_calls(content: &Content) -> String {
+    let lines = content.blocks().iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.trim_end().to_owned()).filter(|text| !text.is_empty()),
+        Block::ToolUse(call) => Some(format!("[Call of the tool {} with {}]", call.name, call.input.as_str())),
+        Block::Thinking { .. } | Block::Image { .. } | Block::Document { .. } => None,
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn with_heading(heading: &str, content: &Content) -> Content {
+    let blocks = match content {
+        Content::Text(text) => return Content::Text(format!("{heading}\n{text}")),
+        Content::Blocks(blocks) => blocks,
+    };
+    Content::Blocks([Block::Text(heading.to_owned())].into_iter().chain(blocks.iter().cloned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use everturn_core::{CallId, Json, ToolUse};
+
+    use super::*;
+
+    #[test]
+    fn calls_and_results_become_words() {
+        let call = ToolUse { id: CallId::new("c1"), name: "clock".into(), input: Json::empty_object() };
+        let thinking = Block::Thinking { text: "hm".into(), signature: Some("proof".into()) };
+        let answer = Content::Blocks(vec![thinking, Block::Text("Let me look.".into()), Block::ToolUse(call)]);
+        let messages = vec![
+            Message::user("What time is it?"),
+            Message::Assistant { content: answer },
+            Message::Tool { call_id: CallId::new("c1"), content: Content::Text("noon".into()), is_error: false },
+            Message::assistant("Noon."),
+        ];
+        let request = ModelRequest { messages: messages.into(), ..ModelRequest::default() };
+        let mut request = Cow::Borrowed(&request);
+        write_calls_as_text(&mut request);
+        let expected = [
+            Message::user("What time is it?"),
+            Message::assistant("Let me look.\n[Call of the tool clock with {}]"),
+            Message::user("[Result of the tool clock]\nnoon"),
+            Message::assistant("Noon."),
+        ];
+        assert_eq!(*request.messages, expected);
+    }
+}
