@@ -9,7 +9,7 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use everturn_core::{Event, SessionId, Timestamp, context, submission::Submission};
+use everturn_core::{Content, Event, Message, SessionId, Timestamp, context, submission::Submission};
 use everturn_engine::{Flow, ImportedTurn, NewConversation, Target};
 use everturn_http::{
     Object, SESSION_ID, Scope,
@@ -169,7 +169,15 @@ async fn create(State(aap): State<Aap>, headers: HeaderMap, body: Body) -> Resul
         aap.engine.leg_events(&started).each(rests).await?;
         return Ok(created(&started.session));
     }
-    let told = (!seed.is_empty()).then(|| ImportedTurn { messages: seed, at: Timestamp::now() });
+    // A call that is shown without a result waits for the client. Nobody answers those of the server's tools.
+    let over = context::unresolved(&seed).into_iter().map(|call| Message::Tool {
+        call_id: call.id.clone(),
+        content: Content::Text(context::INTERRUPTED.to_owned()),
+        is_error: true,
+    });
+    let over: Vec<Message> = over.collect();
+    let told = (!seed.is_empty())
+        .then(|| ImportedTurn { messages: seed.into_iter().chain(over).collect(), at: Timestamp::now() });
     let turns = told.into_iter().collect();
     let new = NewConversation { agent: name, id: None, title: None, update, turns };
     let made = aap.engine.create_session(&caller.tenant, new, key).await;

@@ -290,6 +290,14 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// Whether the model, its provider or a filter declined what was said. It would be declined again with every later
+    /// message that repeats it.
+    pub fn is_declined(&self) -> bool {
+        matches!(self, Self::Refused | Self::Failed { code: FailureCode::LlmRequestRefused, .. })
+    }
+}
+
 /// Stable codes of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -298,8 +306,10 @@ pub enum FailureCode {
     LlmProviderUnavailable,
     /// The provider went silent.
     LlmRequestTimeout,
-    /// The provider refused the request or answered nonsense.
+    /// The provider denied the call, or answered nonsense.
     LlmProviderError,
+    /// The provider refused what it was sent. Readers are shown the same code as for [`Self::LlmProviderError`].
+    LlmRequestRefused,
     /// The provider asked to slow down, for longer than the turn may wait.
     LlmRateLimited,
     /// The turn made as many model calls as it may.
@@ -314,7 +324,7 @@ impl FailureCode {
         match self {
             Self::LlmProviderUnavailable => "LLM_PROVIDER_UNAVAILABLE",
             Self::LlmRequestTimeout => "LLM_REQUEST_TIMEOUT",
-            Self::LlmProviderError => "LLM_PROVIDER_ERROR",
+            Self::LlmProviderError | Self::LlmRequestRefused => "LLM_PROVIDER_ERROR",
             Self::LlmRateLimited => "LLM_RATE_LIMITED",
             Self::StepLimit => "STEP_LIMIT",
             Self::Internal => "INTERNAL",

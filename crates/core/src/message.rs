@@ -139,6 +139,20 @@ impl Content {
         }
     }
 
+    /// All text in it, each part on lines of its own.
+    pub fn lines(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Blocks(blocks) => {
+                let texts = blocks.iter().filter_map(|block| match block {
+                    Block::Text(text) => Some(text.as_str()),
+                    Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } | Block::Document { .. } => None,
+                });
+                texts.collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+
     /// All text in it, joined.
     pub fn text(&self) -> String {
         match self {

@@ -1,6 +1,6 @@
 //! What a session's earlier turns left.
 
-use everturn_core::{Compaction, Message, Outcome};
+use everturn_core::{Compaction, Message};
 use everturn_store::{TurnRecord, TurnStatus};
 
 /// History before a turn.
@@ -40,7 +40,8 @@ impl Prior {
     /// that repeats it; so where two turns or more were declined in a row, a note stands for what was said in them.
     pub(crate) fn for_model(turns: Vec<TurnRecord>) -> Self {
         let mut turns = in_history(turns);
-        let is_declined = |turn: &TurnRecord| turn.status == TurnStatus::Ended(Outcome::Refused);
+        let is_declined =
+            |turn: &TurnRecord| matches!(&turn.status, TurnStatus::Ended(outcome) if outcome.is_declined());
         let (mut count, mut declined) = (0, 0);
         for run in turns.chunk_by_mut(|one, next| is_declined(one) && is_declined(next)) {
             count += run.iter().map(|turn| turn.messages.len()).sum::<usize>();

@@ -184,7 +184,8 @@ impl Turn {
             ModelErrorKind::RateLimited => FailureCode::LlmRateLimited,
             ModelErrorKind::Unavailable => FailureCode::LlmProviderUnavailable,
             ModelErrorKind::Timeout => FailureCode::LlmRequestTimeout,
-            ModelErrorKind::ContextOverflow | ModelErrorKind::Rejected => FailureCode::LlmProviderError,
+            ModelErrorKind::Rejected => FailureCode::LlmRequestRefused,
+            ModelErrorKind::ContextOverflow | ModelErrorKind::Denied => FailureCode::LlmProviderError,
         };
         let retryable = error.is_retryable();
         self.fail(code, error.message, retryable, usage).await?;
@@ -255,6 +256,10 @@ impl Turn {
                     self.hear(usage);
                     continue;
                 }
+                ModelEvent::Finished { finish: ModelFinish::MaxTokens, usage } if self.is_window_full(usage) => {
+                    let message = "the model had no room to answer: its context window is full";
+                    return Ok(Attempt::Failed(ModelError::new(ModelErrorKind::ContextOverflow, message)));
+                }
                 ModelEvent::Finished { finish, usage } => {
                     if finish == ModelFinish::Stop
                         && let Err(misfit) = self.hold_to_format()
@@ -284,6 +289,7 @@ impl Turn {
             options: self.state.options.clone().over(&self.agent.model_options),
             cache_key: Some(cache_key(&self.session)),
             body: self.agent.body.clone(),
+            attempt: self.state.step.as_ref().map_or(0, |step| step.attempts),
         }
     }
 
@@ -307,6 +313,19 @@ impl Turn {
             CallRoute::Refused { reason: format!("Tool call not run: one answer may make {MAX_CALLS} calls at most") }
         };
         self.record(Event::ToolCalled { call: ToolUse { id, name, input }, route })
+    }
+
+    /// Whether a call that ended without an answer has filled the window with its question: some servers say no more of an
+    /// overflow.
+    fn is_window_full(&self, usage: Option<Usage>) -> bool {
+        let is_silent = self
+            .state
+            .step
+            .as_ref()
+            .is_none_or(|step| step.text.is_empty() && step.thinking.is_empty() && step.calls.is_empty());
+        let read = usage.map(|usage| usage.input).filter(|input| *input > 0);
+        let read = || read.unwrap_or_else(|| self.estimated_context());
+        is_silent && self.context_window().is_some_and(|window| read().saturating_mul(20) >= window.saturating_mul(19))
     }
 
     fn has_spoken(&self) -> bool {

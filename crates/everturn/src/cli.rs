@@ -70,6 +70,9 @@ enum ConfigCommand {
         /// The file [default: ./everturn.toml]
         #[arg(env = "EVERTURN_CONFIG", hide_env_values = true)]
         file: Option<PathBuf>,
+        /// The same, as other commands take it
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
         #[command(flatten)]
         settings: SettingArgs,
     },
@@ -126,8 +129,8 @@ impl Cli {
         let result = match self.command {
             None => run_server(self.serve, environment).map(done),
             Some(Command::Serve(arguments)) => run_server(arguments, environment).map(done),
-            Some(Command::Config { command: ConfigCommand::Check { file, settings } }) => {
-                check_config(file, settings, environment).map(done)
+            Some(Command::Config { command: ConfigCommand::Check { file, config, settings } }) => {
+                check_config(config.or(file), settings, environment).map(done)
             }
             Some(Command::Keys { command }) => run_keys(command, environment).map(done),
             Some(Command::Mcp { command }) => run_mcp(command, environment),

@@ -166,7 +166,8 @@ async fn view(
     })?;
     // A header that is not text is no cursor either; browsers send an empty one before they have seen a frame.
     let resumed = headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let cursor = match resumed.filter(|text| !text.is_empty()).or(query.since) {
+    let is_given = |text: &String| !text.is_empty();
+    let cursor = match resumed.filter(is_given).or(query.since.filter(is_given)) {
         Some(text) => text.parse::<Cursor>().map_err(|error| ViewError::cursor(&text, &error))?,
         None => Cursor::default(),
     };

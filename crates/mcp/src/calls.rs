@@ -14,6 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 /// For so long after a call a server may still speak of it.
 const ECHO: Duration = Duration::from_secs(10);
+/// How long a question waits until it is known whose it is.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it looks whether a call that was left asks no more.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Calls of one tenant that were left, of which it is known which they are.
 const LEFT: usize = 1000;
 
@@ -87,11 +91,28 @@ impl Table {
         self.left.keys().all(|tenant| tenant == only).then(|| only.clone())
     }
 
-    /// Whether a question that names no call must be of the only one in flight.
-    fn is_certain(&mut self) -> bool {
-        let Some(tenant) = self.only_tenant() else { return false };
-        self.open.len() == 1 && !self.left.get(&tenant).is_some_and(Left::may_ask)
+    /// Whose a question is that names no call and came when so many calls had been begun. A call asks until it is answered,
+    /// and no call asks before it is begun.
+    fn asker(&self, begun: u64) -> Certainty {
+        let mut open = self.open.iter().filter(|(key, _)| key.0 <= begun).map(|(_, open)| open);
+        let (Some(first), others) = (open.next(), open.count()) else { return Certainty::Never };
+        if self.left.keys().any(|tenant| *tenant != first.tenant) {
+            return Certainty::Never;
+        }
+        if others > 0 || self.left.get(&first.tenant).is_some_and(Left::may_ask) {
+            return Certainty::NotYet;
+        }
+        Certainty::Of(Asker { reporter: first.reporter.clone(), over: first.over.clone() })
     }
+}
+
+/// What is known of whose a question is.
+enum Certainty {
+    Of(Asker),
+    /// It may be another's that is still to be answered.
+    NotYet,
+    /// It will not be known.
+    Never,
 }
 
 #[derive(Debug)]
@@ -197,16 +218,29 @@ impl Calls {
         tell(reporters, method, params);
     }
 
-    /// The call that asks: that of the request if it is known, else the only one in flight, if it can be no other.
-    pub(crate) fn asker(&self, request: Option<&RequestId>) -> Option<Asker> {
-        self.table(|table| {
-            let open = match request {
-                Some(id) => table.open.values().find(|open| open.request.as_ref().is_some_and(|own| same(own, id)))?,
-                None if !table.is_certain() => return None,
-                None => table.open.values().next()?,
-            };
-            Some(Asker { reporter: open.reporter.clone(), over: open.over.clone() })
-        })
+    /// The call that asks: that of the request if it is known, else the only one that it can be. The question waits for a
+    /// while until the others that were in flight with it are answered.
+    pub(crate) async fn asker(&self, request: Option<&RequestId>) -> Option<Asker> {
+        if let Some(id) = request {
+            return self.table(|table| {
+                let mut open = table.open.values();
+                let open = open.find(|open| open.request.as_ref().is_some_and(|own| same(own, id)))?;
+                Some(Asker { reporter: open.reporter.clone(), over: open.over.clone() })
+            });
+        }
+        let begun = self.table(|table| table.last);
+        let wait = async {
+            loop {
+                let mut changed = std::pin::pin!(self.0.over.notified());
+                changed.as_mut().enable();
+                match self.table(|table| table.asker(begun)) {
+                    Certainty::Of(asker) => return Some(asker),
+                    Certainty::Never => return None,
+                    Certainty::NotYet => drop(tokio::time::timeout(LOOK_AGAIN, changed).await),
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait).await.ok().flatten()
     }
 
     /// The server has said what came of a request. If that was left, nothing more is to come of it.
@@ -217,6 +251,7 @@ impl Calls {
                 left.more || !left.calls.is_empty()
             });
         });
+        self.0.over.notify_waiters();
     }
 
     /// The server has answered something after it was told that nobody waits for this request.
@@ -227,6 +262,7 @@ impl Calls {
                 call.acknowledged = true;
             }
         });
+        self.0.over.notify_waiters();
     }
 
     /// Whether others than this tenant have left calls that the server may still speak of.
@@ -277,6 +313,8 @@ fn same(own: &NumberOrString, theirs: &NumberOrString) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     fn tenant(name: &str) -> TenantId {
@@ -289,31 +327,57 @@ mod tests {
         reports.try_recv().is_ok()
     }
 
-    #[test]
-    fn nobody_hears_what_may_be_of_another_tenant() {
+    #[tokio::test]
+    async fn nobody_hears_what_may_be_of_another_tenant() {
         let calls = Calls::default();
         let ((ann, mut to_ann), (bob, mut to_bob)) = (Reporter::new(4), Reporter::new(4));
         let mut first = calls.open(tenant("ann"), ann);
         assert!(hears(&calls, &mut to_ann));
-        assert!(calls.asker(None).is_some());
+        assert!(asks_now(&calls));
         let second = calls.open(tenant("bob"), bob);
         assert!(!hears(&calls, &mut to_ann) && !hears(&calls, &mut to_bob));
-        assert!(calls.asker(None).is_none());
-        // Answered, but the server may still say something about it.
+        assert!(!asks_now(&calls));
+        // Answered: the server may still say something about it, but it asks no more.
         first.answered = true;
         drop(first);
-        assert!(!hears(&calls, &mut to_bob) && calls.asker(None).is_none());
+        assert!(!hears(&calls, &mut to_bob) && asks_now(&calls));
         drop(second);
     }
 
-    #[test]
-    fn a_call_that_was_left_may_ask_at_any_time() {
+    /// Whether a question that names no call is known at once to be of one.
+    fn asks_now(calls: &Calls) -> bool {
+        calls.asker(None).now_or_never().flatten().is_some()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_waits_until_the_other_calls_are_answered() {
+        let calls = Calls::default();
+        let ((ann, _to_ann), (bob, mut to_bob)) = (Reporter::new(4), Reporter::new(4));
+        let mut first = calls.open(tenant("ann"), ann);
+        let second = calls.open(tenant("bob"), bob);
+        let question = calls.clone();
+        let question = tokio::spawn(async move { question.asker(None).await });
+        tokio::task::yield_now().await;
+        // One that begins later cannot have asked.
+        let third = calls.open(tenant("eve"), Reporter::default());
+        first.answered = true;
+        drop(first);
+        let asker = question.await.unwrap().unwrap();
+        asker.reporter.notify("notifications/message", Json::empty_object());
+        assert!(to_bob.try_recv().is_ok(), "the only call that was in flight and has no answer");
+        // Two that never end: nobody is asked.
+        assert!(calls.asker(None).await.is_none());
+        drop((second, third));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_was_left_may_ask_at_any_time() {
         let calls = Calls::default();
         let asks = |name: &str| {
             let (reporter, mut reports) = Reporter::new(4);
             let mut open = calls.open(tenant(name), reporter);
             open.answered = true;
-            (calls.asker(None).is_some(), hears(&calls, &mut reports))
+            (asks_now(&calls), hears(&calls, &mut reports))
         };
         assert_eq!(asks("ann"), (true, true));
         assert_eq!(asks("ann"), (true, true), "the one before was answered");

@@ -51,9 +51,15 @@ impl Handler {
             Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id),
             Some(InboundStreamOrigin::Unassociated) | None => None,
         };
-        let (Some(asker), Ok(_room)) = (self.ears.calls.asker(request), self.room.try_acquire()) else {
-            return Ok(ElicitResult::new(ElicitationAction::Decline));
+        let declined = || Ok(ElicitResult::new(ElicitationAction::Decline));
+        let Ok(_room) = self.room.try_acquire() else { return declined() };
+        let asker = tokio::select! {
+            biased;
+            () = withdrawn.cancelled() => return Ok(ElicitResult::new(ElicitationAction::Cancel)),
+            () = self.ears.link.broken() => return Ok(ElicitResult::new(ElicitationAction::Cancel)),
+            asker = self.ears.calls.asker(request) => asker,
         };
+        let Some(asker) = asker else { return declined() };
         let invalid = |reason: String| ErrorData::invalid_params(reason, None);
         let schema = match written {
             // People are asked in the order in which the server wrote the fields.

@@ -25,6 +25,8 @@ pub struct ModelRequest {
     pub cache_key: Option<String>,
     /// Fields that are merged into the request's body last, as they are.
     pub body: Option<Json>,
+    /// How often this call was made before, and failed.
+    pub attempt: u32,
 }
 
 /// Documents by id.
@@ -136,8 +138,11 @@ pub enum ModelErrorKind {
     Timeout,
     /// The conversation does not fit into the context window. Compact, then retry.
     ContextOverflow,
-    /// The request is refused for good: bad key, unknown model, invalid request. A retry does not help.
+    /// The request is refused for good: something in it is invalid. A retry does not help.
     Rejected,
+    /// The caller is refused, or what it asks for is not there: bad key, no money, unknown model, wrong address. A retry
+    /// does not help, and neither would another request.
+    Denied,
 }
 
 impl ModelError {
@@ -150,7 +155,7 @@ impl ModelError {
     pub fn is_retryable(&self) -> bool {
         match self.kind {
             ModelErrorKind::RateLimited | ModelErrorKind::Unavailable | ModelErrorKind::Timeout => true,
-            ModelErrorKind::ContextOverflow | ModelErrorKind::Rejected => false,
+            ModelErrorKind::ContextOverflow | ModelErrorKind::Rejected | ModelErrorKind::Denied => false,
         }
     }
 }

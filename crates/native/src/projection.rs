@@ -225,7 +225,7 @@ fn user_message(outcome: &Outcome, response: &str) -> &'static str {
     match outcome {
         Outcome::Completed | Outcome::Cancelled { .. } => "",
         Outcome::MaxTokens if response.is_empty() => {
-            "The conversation is too long for the assistant. Please shorten it."
+            "The assistant ran out of room before it could answer. Please ask for less at once, or start a new conversation."
         }
         Outcome::MaxTokens => "The answer became too long and was cut off.",
         Outcome::Refused => "The assistant declined to answer this.",
@@ -238,9 +238,10 @@ fn user_message(outcome: &Outcome, response: &str) -> &'static str {
                 "The assistant cannot be reached at the moment. Please try again later."
             }
             FailureCode::LlmRateLimited => "The assistant is very busy at the moment. Please try again later.",
-            FailureCode::LlmProviderError | FailureCode::Internal | FailureCode::StepLimit => {
-                "Something went wrong. Please try again."
-            }
+            FailureCode::LlmProviderError
+            | FailureCode::LlmRequestRefused
+            | FailureCode::Internal
+            | FailureCode::StepLimit => "Something went wrong. Please try again.",
         },
     }
 }

@@ -97,10 +97,16 @@ impl Attempts {
             headers.get(&RETRY_COUNT).and_then(|count| count.to_str().ok()).and_then(|count| count.parse().ok());
         let Some(count) = count else { return Ok(None) };
         let asked = named_submission(String::new(), tenant.as_str(), body).fingerprint;
-        if let Some(name) = self.known(&asked, count) {
+        if let Some(name) = self.known(&asked, count, Seen::Lost) {
             return Ok(Some(self.attempt(asked, name)));
         }
+        // Before one whose connection seems to be open: two clients may have asked the same, and each has its turn.
         let before = if count > 0 { self.before_start(engine, tenant, &asked).await? } else { None };
+        if before.is_none()
+            && let Some(name) = self.known(&asked, count, Seen::Open)
+        {
+            return Ok(Some(self.attempt(asked, name)));
+        }
         let name = match before {
             Some(name) => name,
             None => loop {
@@ -120,20 +126,19 @@ impl Attempts {
     }
 
     /// The turn of an earlier attempt that this process has seen.
-    fn known(&self, asked: &str, count: u32) -> Option<String> {
+    fn known(&self, asked: &str, count: u32, seen: Seen) -> Option<String> {
         let now = Instant::now();
         let mut kept = self.lock();
         kept.forget_old();
         let requests = kept.requests.get_mut(asked)?;
         requests.retain(|request| if count == 0 { request.lost.is_none() } else { !request.is_given_up(now) });
-        // One that nobody waits for any more, or one whose connection we believe to be open still.
-        let known = requests.iter().position(|request| request.lost.is_some());
-        let known = known.or((!requests.is_empty()).then_some(0)).filter(|_| count > 0)?;
+        let known = requests.iter().position(|request| request.lost.is_some() == (seen == Seen::Lost));
+        let known = known.filter(|_| count > 0)?;
         requests[known].lost = None;
         Some(requests[known].name.clone())
     }
 
-    /// The newest turn that asked the same before the server was started.
+    /// The newest turn that asked the same before the server was started, and that nobody has asked for since.
     async fn before_start(
         &self,
         engine: &Engine,
@@ -143,7 +148,7 @@ impl Attempts {
         for minute in (minute() - MINUTES_BEFORE..=self.start).rev() {
             for number in (0..SAME_MINUTE).rev() {
                 let name = name(asked, minute, number);
-                if !self.lock().made_at_start.contains(&name) && engine.was_submitted(tenant, &name).await? {
+                if !self.lock().is_known(asked, &name) && engine.was_submitted(tenant, &name).await? {
                     return Ok(Some(name));
                 }
             }
@@ -178,7 +183,22 @@ impl Attempts {
     }
 }
 
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// Nobody waits for its answer any more.
+    Lost,
+    /// Its connection is open, as far as we know.
+    Open,
+}
+
 impl Kept {
+    /// Whether this process has made a turn's name, or found it before.
+    fn is_known(&self, asked: &str, name: &str) -> bool {
+        let mut requests = self.requests.get(asked).into_iter().flatten();
+        self.made_at_start.contains(name) || requests.any(|request| request.name == name)
+    }
+
     fn forget_old(&mut self) {
         while let Some((at, ..)) = self.order.front() {
             if self.order.len() <= MAX_KEPT && at.elapsed() < KEPT {
@@ -239,7 +259,8 @@ mod tests {
 
     /// An attempt, in a server that was started long ago.
     fn attempt(attempts: &Attempts, count: u32, asked: &str) -> Attempt {
-        let name = attempts.known(asked, count).unwrap_or_else(|| {
+        let known = attempts.known(asked, count, Seen::Lost).or_else(|| attempts.known(asked, count, Seen::Open));
+        let name = known.unwrap_or_else(|| {
             let (_, name) = attempts.new_name(asked);
             attempts.keep(asked, &name);
             name

@@ -38,7 +38,7 @@ pub(crate) fn finish(outcome: &Outcome) -> Result<Finish, ApiError> {
             let status = match code {
                 FailureCode::LlmProviderUnavailable => StatusCode::SERVICE_UNAVAILABLE,
                 FailureCode::LlmRequestTimeout => StatusCode::GATEWAY_TIMEOUT,
-                FailureCode::LlmProviderError => StatusCode::BAD_GATEWAY,
+                FailureCode::LlmProviderError | FailureCode::LlmRequestRefused => StatusCode::BAD_GATEWAY,
                 FailureCode::LlmRateLimited => StatusCode::TOO_MANY_REQUESTS,
                 FailureCode::StepLimit | FailureCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             };
@@ -47,6 +47,7 @@ pub(crate) fn finish(outcome: &Outcome) -> Result<Finish, ApiError> {
                 FailureCode::LlmProviderUnavailable | FailureCode::LlmRateLimited => error.after_a_while(),
                 FailureCode::LlmRequestTimeout
                 | FailureCode::LlmProviderError
+                | FailureCode::LlmRequestRefused
                 | FailureCode::StepLimit
                 | FailureCode::Internal => error,
             })

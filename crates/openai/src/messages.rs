@@ -19,7 +19,10 @@ const MAX_MESSAGES: usize = 10_000;
 /// How long a tool call's id may be.
 const MAX_CALL_ID: usize = 256;
 /// What cannot be the end.
-const LAST: &str = "the last message must be from the user, or be the results of tool calls";
+const LAST: &str = "the last message calls tools; send their results after it";
+/// What the user says where a request ends with an answer, or has instructions only: some frameworks ask so for an answer
+/// in another form. Models answer a user.
+const GO_ON: &str = "Continue.";
 
 /// The conversation that a request brings.
 #[derive(Debug)]
@@ -99,7 +102,7 @@ impl Conversation {
         for (index, Object(message)) in messages.into_iter().enumerate() {
             reader.read(Place { index }, message)?;
         }
-        let Reader { messages, results, said, ids, files, .. } = reader;
+        let Reader { mut messages, results, said, ids, files, .. } = reader;
         let news = match said {
             Some((index, content)) if is_blank(&content) => {
                 return Err(
@@ -109,7 +112,13 @@ impl Conversation {
             Some((_, content)) => News::Said(content, results),
             None if !results.is_empty() => News::Results(results),
             None if messages.is_empty() => return Err(ApiError::invalid("messages", "send at least one message")),
-            None => return Err(ApiError::invalid("messages", LAST)),
+            None if messages.last().is_some_and(|last| last.tool_uses().next().is_some()) => {
+                return Err(ApiError::invalid("messages", LAST));
+            }
+            None => {
+                messages.push(Message::user(GO_ON));
+                News::Said(Content::Text(GO_ON.to_owned()), Vec::new())
+            }
         };
         Ok(Self { messages, news, files, ids })
     }
@@ -158,7 +167,7 @@ impl Reader {
             // Instructions may stand anywhere; they are gathered.
             "system" | "developer" => {
                 let content = message.content.ok_or_else(|| place.error("content", "it is missing"))?;
-                let content = place.content(content, Speaker::Other, &mut self.files)?.text();
+                let content = place.content(content, Speaker::Other, &mut self.files)?.lines();
                 self.messages.push(Message::System { content });
             }
             "user" => {
@@ -196,7 +205,7 @@ impl Reader {
 
     fn assistant(&mut self, place: Place, message: MessageIn) -> Result<Message, ApiError> {
         let content = match (message.content, message.refusal) {
-            (Some(content), _) => place.content(content, Speaker::Assistant, &mut self.files)?,
+            (Some(content), _) => Content::Text(place.content(content, Speaker::Assistant, &mut self.files)?.lines()),
             (None, refusal) => Content::Text(refusal.unwrap_or_default()),
         };
         let calls = message.tool_calls.unwrap_or_default();

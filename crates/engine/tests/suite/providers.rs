@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::harness::*;
 
-use ModelErrorKind::{RateLimited, Rejected, Timeout, Unavailable};
+use ModelErrorKind::{Denied, RateLimited, Rejected, Timeout, Unavailable};
 
 /// A turn's transcript, and how long it took.
 async fn timed(setup: Setup) -> (String, Duration) {
@@ -175,10 +175,10 @@ async fn every_kind_of_failure_has_its_code() {
     let error = |kind| ModelError::new(kind, "because");
     let too_long = ModelError { retry_after: Some(Duration::from_secs(24 * 3600 + 1)), ..error(RateLimited) };
     assert_eq!(fails_as(too_long).await, (FailureCode::LlmRateLimited, true));
-    assert_eq!(fails_as(error(RateLimited)).await, (FailureCode::LlmRateLimited, true));
     assert_eq!(fails_as(error(Unavailable)).await, (FailureCode::LlmProviderUnavailable, true));
     assert_eq!(fails_as(error(Timeout)).await, (FailureCode::LlmRequestTimeout, true));
-    assert_eq!(fails_as(error(Rejected)).await, (FailureCode::LlmProviderError, false));
+    assert_eq!(fails_as(error(Denied)).await, (FailureCode::LlmProviderError, false));
+    assert_eq!(fails_as(error(Rejected)).await, (FailureCode::LlmRequestRefused, false));
 }
 
 #[tokio::test(start_paused = true)]
@@ -310,6 +310,37 @@ async fn a_declined_message_does_not_block_its_session_for_good() {
     assert_eq!(given.matches("What was said here was declined").count(), 4, "{given}");
     let shown = world.act(Act::History).await;
     assert!(shown.contains("evil"), "people still see it: {shown}");
+}
+
+/// The same of a message that a provider refuses for a reason that nobody knows. One that was denied for want of a key is
+/// given to the model when there is one.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_a_provider_refuses_does_not_block_its_session_for_good() {
+    for (kind, ends) in [(Rejected, ["failed", "failed", "completed"]), (Denied, ["failed", "failed", "failed"])] {
+        let model = ScriptedModel::thinking("test/one", move |request| {
+            match format!("{:?}", request.messages).contains("evil") {
+                true => vec![fail(kind)],
+                false => vec![say("Well."), stop()],
+            }
+        });
+        let world = World::start(Setup::with_models([model.clone()])).await;
+        let mut seen = Vec::new();
+        for message in ["evil", "good", "good"] {
+            let started = world.begin(message).await;
+            let transcript = world.transcript(&started).await;
+            seen.push(if transcript.contains("tokens: failed") { "failed" } else { "completed" });
+        }
+        assert_eq!(seen, ends, "{kind:?}");
+    }
+}
+
+/// A server that says no more of an overflow than that there was no room to answer.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_found_no_room_is_an_overflow() {
+    let full = || vec![finish(ModelFinish::MaxTokens, Some(Usage::of(4096, 0)))];
+    let model = ScriptedModel::new("test/one", [full(), vec![say("Hello"), stop()]]).with_window(4096);
+    let (transcript, _) = timed(Setup::with_models([model])).await;
+    assert!(transcript.contains("its context window is full"), "{transcript}");
 }
 
 /// What a provider does not do is told once in a turn, whatever the number of its steps.

@@ -8,6 +8,7 @@ use std::{
 };
 
 use everturn_core::OptionSpec;
+use everturn_models::ProviderConfig;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -25,6 +26,8 @@ pub const OLLAMA_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr
 
 /// How long the start may wait for an Ollama that may not be there.
 const OLLAMA_BUDGET: Duration = Duration::from_millis(200);
+/// How long the start may wait for a compatible server's list of models.
+const LIST_BUDGET: Duration = Duration::from_secs(1);
 /// A longer list of models is not read.
 const OLLAMA_LIST_BYTES: usize = 1024 * 1024;
 
@@ -45,18 +48,22 @@ pub struct Found {
 pub async fn find_agents(environment: &Environment, usual_ollama: SocketAddr) -> Found {
     let mut found = Found::default();
     for HostedProvider { name, provider, model } in hosted::find(environment) {
+        let model = if name == "openai" { model_there(&provider, model).await } else { model };
         let agent = plain_agent(&found, name, &model);
         found.add(name, provider, agent);
     }
     let ollama = match environment.get("OLLAMA_HOST") {
         Some(host) => ollama_host(host),
-        None => Some((usual_ollama.ip().to_string(), usual_ollama.port())),
+        None => {
+            Some(OllamaHost { host: usual_ollama.ip().to_string(), port: usual_ollama.port(), path: String::new() })
+        }
     };
-    if let Some((host, port)) = ollama
-        && let Ok(models) = tokio::time::timeout(OLLAMA_BUDGET, ollama_models(&host, port)).await
+    if let Some(ollama) = ollama
+        && let Ok(models) = tokio::time::timeout(OLLAMA_BUDGET, ollama_models(&ollama)).await
     {
-        let is_usual = (host.as_str(), port) == ("127.0.0.1", OLLAMA_ADDRESS.port());
-        let base_url = (!is_usual).then(|| format!("http://{}:{port}", in_url(&host)));
+        let OllamaHost { host, port, path } = &ollama;
+        let is_usual = (host.as_str(), *port, path.as_str()) == ("127.0.0.1", OLLAMA_ADDRESS.port(), "");
+        let base_url = (!is_usual).then(|| format!("http://{}:{port}{path}", in_url(host)));
         for model in models {
             let agent = plain_agent(&found, "ollama", &model);
             let base_url = base_url.clone();
@@ -74,15 +81,36 @@ impl Found {
     }
 }
 
-/// The host and port in `OLLAMA_HOST`, as Ollama's own clients read it. An address to listen on everywhere is reached on
-/// this machine. `None` for https, which the probe at start does not speak.
-fn ollama_host(text: &str) -> Option<(String, u16)> {
+/// A model that a compatible server has. One that lists its models, and not the usual one among them, is asked for its first.
+async fn model_there(provider: &Provider, usual: String) -> String {
+    let Provider { base_url: base_url @ Some(_), api_key, .. } = provider else { return usual };
+    let (base_url, api_key) = (base_url.clone(), api_key.clone());
+    let config = ProviderConfig { base_url, api_key, ..ProviderConfig::new(everturn_models::ProviderKind::OpenAi) };
+    let Ok(provider) = everturn_models::Provider::new("openai", config) else { return usual };
+    let Ok(Ok(models)) = tokio::time::timeout(LIST_BUDGET, provider.models()).await else { return usual };
+    if models.iter().any(|model| model.id == usual) {
+        return usual;
+    }
+    models.into_iter().map(|model| model.id).find(can_chat).unwrap_or(usual)
+}
+
+/// Where an Ollama is.
+struct OllamaHost {
+    host: String,
+    port: u16,
+    /// Begins with a slash, if there is any.
+    path: String,
+}
+
+/// What `OLLAMA_HOST` says, as Ollama's own clients read it. An address to listen on everywhere is reached on this machine.
+/// `None` for https, which the probe at start does not speak.
+fn ollama_host(text: &str) -> Option<OllamaHost> {
     let (usual_port, rest) = match text.trim().split_once("://") {
         Some(("http", rest)) => (80, rest),
         Some(_) => return None,
         None => (OLLAMA_ADDRESS.port(), text.trim()),
     };
-    let authority = rest.split('/').next().unwrap_or_default();
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let (host, port) = match authority.rsplit_once(':') {
         // The colons of a bare IPv6 address are its own.
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port.parse().ok()?),
@@ -92,7 +120,7 @@ fn ollama_host(text: &str) -> Option<(String, u16)> {
         "" | "0.0.0.0" | "::" => "127.0.0.1",
         host => host,
     };
-    Some((host.to_owned(), port))
+    Some(OllamaHost { host: host.to_owned(), port, path: path.trim_end_matches('/').to_owned() })
 }
 
 /// A host as URLs write it.
@@ -167,16 +195,21 @@ struct OllamaModel {
 }
 
 /// The models that can chat, the one that was used or pulled last first, if there is an Ollama.
-async fn ollama_models(host: &str, port: u16) -> Vec<String> {
-    let models = ollama_list(host, port).await.unwrap_or_default();
-    let can_chat = |name: &String| !name.is_empty() && !name.contains("embed");
+async fn ollama_models(ollama: &OllamaHost) -> Vec<String> {
+    let models = ollama_list(ollama).await.unwrap_or_default();
     models.into_iter().map(|model| model.name).filter(can_chat).take(MAX_OLLAMA_AGENTS).collect()
 }
 
-async fn ollama_list(host: &str, port: u16) -> Option<Vec<OllamaModel>> {
-    let stream = TcpStream::connect((host, port)).await.ok()?;
+/// Whether a model is for conversations, by its name.
+fn can_chat(name: &String) -> bool {
+    !name.is_empty() && !name.contains("embed")
+}
+
+async fn ollama_list(ollama: &OllamaHost) -> Option<Vec<OllamaModel>> {
+    let OllamaHost { host, port, path } = ollama;
+    let stream = TcpStream::connect((host.as_str(), *port)).await.ok()?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
-    let request = http::Request::get("/api/tags")
+    let request = http::Request::get(format!("{path}/api/tags"))
         .header(http::header::HOST, format!("{}:{port}", in_url(host)))
         .body(Empty::<bytes::Bytes>::new())
         .ok()?;

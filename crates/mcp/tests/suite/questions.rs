@@ -76,7 +76,7 @@ async fn what_cannot_be_put_to_a_person() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_when_it_is_not_clear_who() {
+async fn a_question_waits_until_it_is_clear_who_is_asked() {
     let world = World::ready(bad(&[])).await;
     let (reporter, mut reports) = Reporter::new(10);
     let other = world.tools.get("bad__hang").unwrap().call(context(reporter), Json::empty_object());
@@ -84,9 +84,13 @@ async fn nobody_is_asked_when_it_is_not_clear_who() {
     // It is under way.
     assert!(matches!(reports.recv().await, Some(Report::Notification { .. })));
     let (reporter, mut asked) = Reporter::new(10);
-    assert_eq!(text(world.call_with("bad__ask", city(), reporter).await), r#"{"action": "decline"}"#);
-    assert!(asked.try_recv().is_err() && reports.try_recv().is_err());
+    let call = world.tools.get("bad__ask").unwrap().call(context(reporter), Json::of(&city()).unwrap());
+    let call = tokio::spawn(call);
     other.abort();
+    let Some(Report::Question(_, answer)) = asked.recv().await else { panic!("nobody is asked") };
+    answer.send(Reply::Declined).unwrap();
+    assert_eq!(text(call.await.unwrap()), r#"{"action": "decline"}"#);
+    assert!(reports.try_recv().is_err(), "it is not the other one's question");
     world.mcp.shutdown().await;
 }
 

@@ -129,6 +129,12 @@ impl Answer {
         Ok(())
     }
 
+    /// Whether the input of an open call is a whole JSON object.
+    pub(super) fn has_whole_input(&self, part: u32) -> bool {
+        let input = self.calls.get(part as usize).map(|call| call.input.trim()).unwrap_or_default();
+        input.starts_with('{') && serde_json::from_str::<&RawValue>(input).is_ok()
+    }
+
     /// A call is complete. Does nothing to one that already is.
     pub(super) fn close_call(&mut self, part: u32) {
         let Some(call) = self.calls.get_mut(part as usize).filter(|call| call.open) else { return };

@@ -105,7 +105,7 @@ pub(super) fn entries<'a>(ask: &Ask<'a>, result_images: ResultImages) -> Vec<Ent
                 }
             }
             Message::Tool { call_id, content, is_error } => {
-                let mut text = content.text();
+                let mut text = content.lines();
                 let mut images = reader.result_images(content, &mut text);
                 if result_images == ResultImages::FromUser && !images.is_empty() {
                     loose_images.append(&mut images);

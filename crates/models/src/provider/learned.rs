@@ -45,6 +45,8 @@ pub(super) struct Learned {
     pub(super) refuses_system: bool,
     /// Whether it refuses calls in a conversation whose request declares no tools.
     pub(super) wants_tools_with_calls: bool,
+    /// Whether it takes no reasoning back at all.
+    pub(super) refuses_reasoning: bool,
     /// Whether it wants its reasoning back in every answer that made calls (chat completions only).
     pub(super) wants_reasoning: bool,
     /// Images, documents and proofs of reasoning that it refuses.
@@ -81,6 +83,7 @@ impl Learned {
         self.percent_of_estimate = self.percent_of_estimate.max(other.percent_of_estimate);
         self.refuses_system |= other.refuses_system;
         self.wants_tools_with_calls |= other.wants_tools_with_calls;
+        self.refuses_reasoning |= other.refuses_reasoning;
         self.wants_reasoning |= other.wants_reasoning;
         self.media.extend(other.media);
         self.wants_responses |= other.wants_responses;

@@ -345,7 +345,7 @@ fn parse_base(base: &str, wire: &dyn Wire) -> Result<Url, String> {
     let path = match openai::azure_path(&url) {
         Some(azure) => azure,
         None if path.is_empty() => wire.default_path(),
-        None => &path,
+        None => &wire.path_below(path),
     };
     url.set_path(path);
     url.set_fragment(None);

@@ -102,6 +102,11 @@ pub(super) trait Wire: Send + Sync {
     /// The path below which it is usually served.
     fn default_path(&self) -> &'static str;
 
+    /// The path of calls for an address that has a path of its own.
+    fn path_below(&self, path: String) -> String {
+        path
+    }
+
     /// Whether its inventor wants a key.
     fn needs_key(&self) -> bool;
 

@@ -87,12 +87,14 @@ async fn caps() {
     check(
         judge,
         expect![[r#"
-        text: ok
-        finished: Stop ?
-        (2 requests)
-        text: ok
-        finished: Stop ?
-        (1 requests)"#]],
+            notice: the answer has at most 4096 tokens, not 9000: m writes no more
+            text: ok
+            finished: Stop ?
+            (2 requests)
+            notice: the answer has at most 4096 tokens, not 9000: m writes no more
+            text: ok
+            finished: Stop ?
+            (1 requests)"#]],
     )
     .await;
 }

@@ -262,15 +262,15 @@ async fn errors() {
             error("Bad key test-key", "authentication_error", "invalid_api_key", 401),
             expect![[r#"
                 ## openai
-                Rejected: openai answered 401: Bad key [key]
+                Denied: openai answered 401: Bad key [key]
                 ## responses
-                Rejected: responses answered 401: Bad key [key]
+                Denied: responses answered 401: Bad key [key]
                 ## anthropic
-                Rejected: anthropic answered 401: Bad key [key]
+                Denied: anthropic answered 401: Bad key [key]
                 ## gemini
-                Rejected: gemini answered 401: Bad key [key]
+                Denied: gemini answered 401: Bad key [key]
                 ## ollama
-                Rejected: ollama answered 401: Bad key [key]
+                Denied: ollama answered 401: Bad key [key]
             "#]],
         ),
         (
@@ -278,15 +278,15 @@ async fn errors() {
             error("No such model", "not_found_error", "model_not_found", 404),
             expect![[r#"
                 ## openai
-                Rejected: openai answered 404: No such model
+                Denied: openai answered 404: No such model
                 ## responses
-                Rejected: responses answered 404: No such model
+                Denied: responses answered 404: No such model
                 ## anthropic
-                Rejected: anthropic answered 404: No such model
+                Denied: anthropic answered 404: No such model
                 ## gemini
-                Rejected: gemini answered 404: No such model
+                Denied: gemini answered 404: No such model
                 ## ollama
-                Rejected: ollama answered 404: No such model
+                Denied: ollama answered 404: No such model
             "#]],
         ),
         (

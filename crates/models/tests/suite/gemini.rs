@@ -275,16 +275,19 @@ async fn sampling_is_sent_where_it_counts() {
         generationConfig: {"temperature":0.7,"topP":0.9,"seed":7,"stopSequences":["a","b","c","d","e"],"maxOutputTokens":65536}
         - frequency_penalty is not sent: Gemini models take none
         - stop is cut: Gemini takes at most 5 texts, and 6 were given
+        - the answer has at most 65536 tokens, not 100000: gemini-2.5-flash writes no more
         ## gemini-3.5-flash
         generationConfig: {"temperature":0.7,"topP":0.9,"seed":7,"stopSequences":["a","b","c","d","e"],"maxOutputTokens":65536}
         - frequency_penalty is not sent: Gemini models take none
         - stop is cut: Gemini takes at most 5 texts, and 6 were given
+        - the answer has at most 65536 tokens, not 100000: gemini-3.5-flash writes no more
         ## gemini-4-argon
         generationConfig: {"seed":7,"stopSequences":["a","b","c","d","e"],"maxOutputTokens":65536}
         - temperature is not sent: gemini-4-argon takes none
         - top_p is not sent: gemini-4-argon takes none
         - frequency_penalty is not sent: Gemini models take none
         - stop is cut: Gemini takes at most 5 texts, and 6 were given
+        - the answer has at most 65536 tokens, not 100000: gemini-4-argon writes no more
         ## gemma-3-27b-it
         generationConfig: {"temperature":0.7,"topP":0.9,"seed":7,"stopSequences":["a","b","c","d","e"],"maxOutputTokens":100000}
         - thinking is not sent: gemma-3-27b-it cannot be told to think

@@ -78,7 +78,7 @@ async fn answers_that_are_none() {
     check(
         response("200 OK", &["content-type: text/html"], "<html>Welcome!</html>"),
         expect![
-            "Rejected: test answered with text/html that is no answer of a model; check base_url: <html>Welcome!</html>"
+            "Denied: test answered with text/html that is no answer of a model; check base_url: <html>Welcome!</html>"
         ],
     )
     .await;
@@ -114,7 +114,7 @@ async fn answers_that_are_none() {
 async fn a_key_that_the_provider_repeats_is_not_shown() {
     check(
         response("401 Unauthorized", &[], r#"{"error":{"message":"wrong key: hunter2"}}"#),
-        expect!["Rejected: test answered 401: wrong key: [key]"],
+        expect!["Denied: test answered 401: wrong key: [key]"],
     )
     .await;
 }

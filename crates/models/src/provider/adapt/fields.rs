@@ -128,6 +128,26 @@ pub(super) fn refused(report: &Report, words: &str, body: &[u8]) -> Option<Strin
     present.into_iter().find(|path| names(words, &path.to_lowercase())).map(str::to_owned)
 }
 
+/// Fields that few servers have, those that are missed least first.
+const RARE: &[&str] = &[
+    "seed",
+    "parallel_tool_calls",
+    "frequency_penalty",
+    "presence_penalty",
+    "stop",
+    "top_p",
+    "reasoning",
+    "reasoning_effort",
+    "temperature",
+    "tool_choice",
+];
+
+/// A field of the body that a server may not have.
+pub(super) fn any(body: &[u8]) -> Option<String> {
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
+    RARE.iter().find(|field| fields.contains_key(**field)).map(|field| (*field).to_owned())
+}
+
 /// Whether a refusal is about the value of a field rather than the field.
 pub(super) fn is_about_value(words: &str) -> bool {
     let bounds = ["expected a value", "maximum value", "minimum value", "must be between", "less than", "greater than"];
@@ -144,6 +164,7 @@ fn names(words: &str, path: &str) -> bool {
         ['\'', '"', '`'].iter().any(|mark| words.contains(&format!("{mark}{name}{mark}")))
             || words.starts_with(&format!("{name}:"))
             || words.contains(&format!(" {name}: "))
+            || words.trim_end_matches('.').ends_with(&format!(": {name}"))
     };
     // A name with an underscore is no word of a sentence.
     let is_plain = |name: &str| name.contains(['_', '.']) && contains_word(words, name);

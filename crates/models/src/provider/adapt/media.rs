@@ -139,6 +139,23 @@ pub(super) fn all(request: &ModelRequest, learned: &Learned) -> Option<Change> {
     }
 }
 
+/// The images and documents that were not refused before, oldest first.
+pub(super) fn sent(request: &ModelRequest, learned: &Learned) -> Vec<(MediaDigest, Block)> {
+    let blocks = request.messages.iter().flat_map(|message| match message {
+        Message::User { content } | Message::Tool { content, .. } => content.blocks(),
+        Message::System { .. } | Message::Assistant { .. } => &[],
+    });
+    let sent = blocks.filter_map(|block| {
+        let content = match block {
+            Block::Image { url } if !learned.is_blind => url.as_str(),
+            Block::Document { id, .. } => request.documents.get(id)?.base64.as_deref()?,
+            Block::Image { .. } | Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) => return None,
+        };
+        Some((MediaDigest::of(content), block.clone()))
+    });
+    sent.filter(|(digest, _)| !learned.media.contains(digest)).collect()
+}
+
 fn media(request: &ModelRequest) -> Vec<Medium<'_>> {
     let mut media = Vec::new();
     for (message, content) in request.messages.iter().enumerate() {

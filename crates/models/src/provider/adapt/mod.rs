@@ -60,6 +60,8 @@ pub(super) enum Change {
     Proofs(Vec<MediaDigest>),
     /// Reasoning in every answer that made calls.
     Reasoning,
+    /// All reasoning, for good.
+    NoReasoning,
     /// Instructions from the user rather than the system.
     System,
     /// The answer in one piece.
@@ -97,6 +99,7 @@ impl Changes {
                 learned.media.extend(proofs);
                 !std::mem::replace(&mut self.without_proofs, true)
             }
+            Change::NoReasoning => !std::mem::replace(&mut learned.refuses_reasoning, true),
             Change::Reasoning => !std::mem::replace(&mut learned.wants_reasoning, true),
             Change::Effort { asked, nearest } => learned.efforts.insert(asked, nearest) != Some(nearest),
             Change::System => !std::mem::replace(&mut learned.refuses_system, true),
@@ -135,7 +138,7 @@ impl Changes {
 pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learned: &Learned) -> Option<Change> {
     let labels = report.labels().iter().map(|label| format!(" {label}"));
     let words = std::iter::once(report.words().to_owned()).chain(labels).collect::<String>().to_lowercase();
-    if words.contains("use /v1/responses") && !is_quoted(body, "use /v1/responses") {
+    if words.contains("v1/responses") && !is_quoted(body, "v1/responses") {
         return Some(Change::Responses);
     }
     if words.contains("reasoning_content") && ["passed back", "missing"].iter().any(|wish| words.contains(wish)) {
@@ -155,6 +158,9 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
         return Some(Change::CallsAsText);
     }
     let proofs = proofs(request, learned);
+    if !proofs.is_empty() && words.contains("both content and thinking") {
+        return Some(Change::NoReasoning);
+    }
     if !proofs.is_empty() && PROOFS.iter().any(|phrase| words.contains(phrase)) {
         return Some(Change::Proofs(proofs));
     }
@@ -179,6 +185,10 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
     }
     if let Some(field) = fields::refused(report, &words, body) {
         return Some(if fields::is_about_value(&words) { Change::Value(field) } else { Change::Field(field) });
+    }
+    // OpenRouter, of models that have some of them.
+    if words.contains("can handle the requested parameters") {
+        return format::of(request, learned).map(Change::Format).or_else(|| fields::any(body).map(Change::Field));
     }
     if report.is_about_access() {
         return None;
@@ -221,6 +231,11 @@ pub(super) fn is_about_some_tool(report: &Report, body: &[u8]) -> bool {
     tools::is_about_declarations(&words)
         && tools::most(report, &words, body).is_none()
         && tools::refused(report, body).is_none()
+}
+
+/// The images and documents of a request that were not refused before, oldest first.
+pub(super) fn sent_media(request: &ModelRequest, learned: &Learned) -> Vec<(MediaDigest, Block)> {
+    media::sent(request, learned)
 }
 
 /// All images and documents of a request, to be left out of it.

@@ -27,10 +27,17 @@ const ABOUT_DECLARATIONS: &[&str] = &[
     "tool schema",
     "input_schema",
     "too many states",
+    "too many tools",
+    "tools limit",
+    "number of tools",
+    "is not callable",
 ];
 
 /// How refusals name the list of tools.
 const NAMES_OF_TOOLS: &[&str] = &["'tools'", "\"tools\"", "`tools`", "tools: list"];
+
+/// How refusals speak of too many tools.
+const COUNTS_OF_TOOLS: &[&str] = &["too many tools", "tools limit", "number of tools", "maximum tools"];
 
 /// Whether a refusal speaks of how tools are declared.
 pub(super) fn is_about_declarations(words: &str) -> bool {
@@ -40,8 +47,14 @@ pub(super) fn is_about_declarations(words: &str) -> bool {
 /// The most tools that a provider takes in one request, where it refuses more.
 pub(super) fn most(report: &Report, words: &str, body: &[u8]) -> Option<usize> {
     let names_tools = report.param() == Some("tools") || NAMES_OF_TOOLS.iter().any(|name| words.contains(name));
-    let markers = ["maximum length ", "maximum number of items is ", "should have at most "];
-    let marker = markers.iter().find(|marker| names_tools && number_after(words, marker).is_some())?;
+    let markers: &[&str] = match COUNTS_OF_TOOLS.iter().any(|phrase| words.contains(phrase)) {
+        true => {
+            &["limit reached: ", "at most ", "maximum of ", "maximum is ", "maximum ", "max ", "limit of ", "limit is "]
+        }
+        false if names_tools => &["maximum length ", "maximum number of items is ", "should have at most "],
+        false => return None,
+    };
+    let marker = markers.iter().find(|marker| number_after(words, marker).is_some())?;
     let most = number_after(words, marker)?;
     if is_quoted(body, &format!("{marker}{most}")) {
         return None;

@@ -4,8 +4,10 @@
 //! the request is written anew; see [`super::adapt`]. Once something was shown, a failure is the engine's to judge.
 
 mod adapting;
+mod media_search;
 mod room;
 mod tool_search;
+mod trial;
 mod writing;
 
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use self::adapting::Adapting;
+use self::{adapting::Adapting, trial::Symptom};
 use super::{
     adapt::{self, Change, Changes},
     call::{AnswerStream, Caller, Origin, Refused},
@@ -43,7 +45,9 @@ pub(super) struct Attempt {
     /// The request as it was sent last.
     body: Bytes,
     /// How often the tools were searched for those that are refused.
-    searches: usize,
+    tool_searches: usize,
+    /// Whether the images and documents were searched for those that are refused.
+    has_searched_media: bool,
 }
 
 /// How far a call has come.
@@ -79,8 +83,18 @@ impl Attempt {
             let refused = request.tools.iter().filter(|tool| learned.declarations.contains(&declaration(tool)));
             learned.tools = refused.map(|tool| tool.name.clone()).collect();
         }
-        let mut attempt =
-            Self { caller, wire, from, model, request, changes, learned, body: Bytes::new(), searches: 0 };
+        let mut attempt = Self {
+            caller,
+            wire,
+            from,
+            model,
+            request,
+            changes,
+            learned,
+            body: Bytes::new(),
+            tool_searches: 0,
+            has_searched_media: false,
+        };
         attempt.leave_room();
         let origin = (Arc::clone(&attempt.caller), attempt.model.clone());
         let answer = AnswerStream::empty(wire, attempt.caller.failures.clone());
@@ -127,20 +141,60 @@ impl Attempt {
         if report.is_declined() {
             return false;
         }
-        if error.kind != ModelErrorKind::Rejected {
-            return self.adapt(error, report);
+        match error.kind {
+            ModelErrorKind::Rejected => {}
+            ModelErrorKind::Unavailable => {
+                return self.adapt(error, report) || (self.is_suspicious(report) && self.leave_suspects_out().await);
+            }
+            ModelErrorKind::Denied
+            | ModelErrorKind::RateLimited
+            | ModelErrorKind::Timeout
+            | ModelErrorKind::ContextOverflow => return self.adapt(error, report),
         }
         let is_format = adapt::is_about_format(report, &self.request, &self.body, &self.learned);
         let is_tool = !is_format && adapt::is_about_some_tool(report, &self.body);
-        (is_tool && self.leave_refused_tools_out().await)
-            || self.adapt(error, report)
-            || (adapt::is_bare(report) && self.leave_refused_tools_out().await)
+        if is_tool && self.leave_refused_tools_out(Symptom::Refusal).await {
+            return true;
+        }
+        let change = self.change(report);
+        if matches!(change, Some(Change::MediaOfCall(_))) && self.leave_refused_media_out(Symptom::Refusal).await {
+            return true;
+        }
+        change.is_some_and(|change| self.apply(change, error))
+            || (adapt::is_bare(report) && self.leave_refused_tools_out(Symptom::Refusal).await)
     }
 
-    /// Ends a call that cannot be mended. What the vendor's filter declines is a refusal, not a failure.
+    /// Whether a fault of the provider's has come so often that it may be a refusal: some servers fail at an image or a tool
+    /// that they cannot read.
+    fn is_suspicious(&self, report: &Report) -> bool {
+        /// Failed attempts before it.
+        const FAULTS: u32 = 2;
+        self.request.attempt >= FAULTS && matches!(report.http, Some(500 | 502)) && self.changes.count < MAX_CHANGES
+    }
+
+    /// Leaves out what servers fail at most often, if a trial shows that it is what they fail at.
+    async fn leave_suspects_out(&mut self) -> bool {
+        self.leave_refused_media_out(Symptom::Fault).await || self.leave_refused_tools_out(Symptom::Fault).await
+    }
+
+    /// Ends a call that cannot be mended. What the vendor's filter declines is a refusal, not a failure. What sounds like an
+    /// overflow in words that nobody knows is taken for one: a conversation that is compacted for nothing goes on, one that
+    /// is never compacted does not.
     fn give_up(self: Box<Self>, error: ModelError, report: &Report) -> Result<Begun, ModelError> {
         if !report.is_declined() {
-            return Err(error);
+            let may_overflow = matches!(error.kind, ModelErrorKind::Rejected | ModelErrorKind::Unavailable);
+            let is_small = self.is_small();
+            return Err(match error.kind {
+                ModelErrorKind::ContextOverflow
+                    if is_small && report.is_echo(|words| adapt::is_quoted(&self.body, words)) =>
+                {
+                    ModelError { kind: ModelErrorKind::Rejected, ..error }
+                }
+                _ if may_overflow && !is_small && report.sounds_like_overflow() => {
+                    ModelError { kind: ModelErrorKind::ContextOverflow, ..error }
+                }
+                _ => error,
+            });
         }
         let failures = self.caller.failures.clone();
         Ok(Begun::Answer(Box::new(AnswerStream::declined(self.wire, failures, report.words())), self))
@@ -152,27 +206,37 @@ impl Attempt {
         if is_other { &responses::Responses } else { self.wire }
     }
 
-    /// Finds out from a refusal's words what to leave out. `true` if that is new.
+    /// What a refusal's words ask to leave out.
+    fn change(&self, report: &Report) -> Option<Change> {
+        if self.changes.count >= MAX_CHANGES {
+            return None;
+        }
+        match adapt::change(report, &self.request, &self.body, &self.learned) {
+            Some(Change::Media(_) | Change::MediaOfCall(_)) if self.changes.has_had_enough_media() => {
+                adapt::all_media(&self.request, &self.learned)
+            }
+            change => change,
+        }
+    }
+
+    /// Makes a change. `true` if it is new.
+    fn apply(&mut self, change: Change, error: &ModelError) -> bool {
+        let is_new = self.changes.apply(change, &mut self.learned);
+        if is_new {
+            tracing::debug!(model = self.from, %error, "asking again without what was refused");
+        }
+        is_new
+    }
+
+    /// Finds out from the words of a failure that is no refusal what to leave out. `true` if that is new.
     fn adapt(&mut self, error: &ModelError, report: &Report) -> bool {
         match error.kind {
             ModelErrorKind::ContextOverflow => self.adapt_to_window(report) || self.leave_media_out(report),
-            ModelErrorKind::Rejected if self.changes.count < MAX_CHANGES => {
-                let change = adapt::change(report, &self.request, &self.body, &self.learned);
-                let change = match change {
-                    Some(Change::Media(_) | Change::MediaOfCall(_)) if self.changes.has_had_enough_media() => {
-                        adapt::all_media(&self.request, &self.learned)
-                    }
-                    change => change,
-                };
-                let is_new = change.is_some_and(|change| self.changes.apply(change, &mut self.learned));
-                if is_new {
-                    tracing::debug!(model = self.from, %error, "asking again without what was refused");
-                }
-                is_new
-            }
+            // Some gateways say 404 of what a model cannot do.
+            ModelErrorKind::Denied => self.change(report).is_some_and(|change| self.apply(change, error)),
             ModelErrorKind::Unavailable if self.changes.count < MAX_CHANGES => {
                 let change = adapt::change_after_fault(report, &self.request, &self.body, &self.learned);
-                change.is_some_and(|change| self.changes.apply(change, &mut self.learned))
+                change.is_some_and(|change| self.apply(change, error))
             }
             ModelErrorKind::Rejected
             | ModelErrorKind::RateLimited

@@ -85,6 +85,12 @@ impl Attempt {
         false
     }
 
+    /// Whether the call is so small that it overflows no window.
+    pub(super) fn is_small(&self) -> bool {
+        const SMALL: u64 = 512;
+        self.estimate() < SMALL
+    }
+
     /// Rather more than what the call sends, in tokens: as the provider has counted before, else a quarter more than ours.
     fn careful_estimate(&self) -> u64 {
         let percent = self.learned.percent_of_estimate.unwrap_or(125);

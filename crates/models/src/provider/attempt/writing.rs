@@ -61,6 +61,7 @@ impl Attempt {
         let asked = request.options.effort;
         let nearest = asked.and_then(|asked| learned.efforts.get(&asked).copied());
         let mut request = Cow::Borrowed(request);
+        let mut format_in_words = false;
         if let Some(most) = learned.max_tools.filter(|most| *most < request.tools.len()) {
             request.to_mut().tools = sent_tools(&request, learned).take(most).cloned().collect();
         }
@@ -73,7 +74,9 @@ impl Attempt {
         }
         if adapt::refuses_format(&request, learned) || FORMAT_FIELDS.iter().any(|field| learned.fields.contains(*field))
         {
+            let is_asked = request.options.output.is_some();
             instructions::ask_for_format(request.to_mut());
+            format_in_words = is_asked;
         }
         if learned.refuses_system {
             instructions::from_user(request.to_mut());
@@ -85,7 +88,7 @@ impl Attempt {
             known: catalog::known(&self.model),
             learned,
             request: &request,
-            without_proofs: self.changes.without_proofs,
+            without_proofs: self.changes.without_proofs || learned.refuses_reasoning,
         };
         let patches = [self.caller.settings.body.as_ref(), patch_of_agent];
         let written = self.wire.write(&ask).and_then(|mut written| {
@@ -98,6 +101,16 @@ impl Attempt {
             if let (Some(asked), Some(nearest)) = (asked, nearest) {
                 let (asked, nearest) = (asked.as_str(), nearest.as_str());
                 written.notices.push(format!("effort is {nearest}: {} does not know {asked}", self.model));
+            }
+            if format_in_words {
+                written.notices.push(format!("the answer's format is asked for in words: {} refuses it", self.from));
+            }
+            if let (Some(asked), Some(most)) = (request.options.max_output_tokens, ask.most_output())
+                && asked > most
+            {
+                written
+                    .notices
+                    .push(format!("the answer has at most {most} tokens, not {asked}: {} writes no more", self.model));
             }
             if removed.iter().any(|field| field == "stream") {
                 written.notices.push(format!("the answer comes in one piece: {} does not stream it", self.from));

@@ -279,7 +279,10 @@ impl Chunks {
         // A new id with a name begins a call even under a known index: some servers number every call 0. Without an
         // index, a name alone begins one.
         let continues = |at: &usize| {
-            name.is_empty() || (id.is_empty() && index.is_some()) || (!id.is_empty() && self.calls[*at].id == id)
+            let call = &self.calls[*at];
+            // Without ids, only a call whose input is whole shows that another one begins.
+            let goes_on = || arguments.is_null() || arguments == "" || !answer.has_whole_input(call.part);
+            name.is_empty() || (id.is_empty() && index.is_some() && goes_on()) || (!id.is_empty() && call.id == id)
         };
         let at = match known.filter(continues) {
             Some(at) => at,

@@ -72,7 +72,7 @@ impl Failures {
                 headers.get(http::header::LOCATION).and_then(|target| target.to_str().ok()).unwrap_or("nowhere");
             words = format!("it redirects to {}; set base_url to where it is", bounded(target));
         }
-        let kind = if status.is_redirection() { ModelErrorKind::Rejected } else { report.kind(Some(code)) };
+        let kind = if status.is_redirection() { ModelErrorKind::Denied } else { report.kind(Some(code)) };
         ModelError {
             kind,
             message: self.without_key(format!("{provider} answered {code}: {words}")),
@@ -91,7 +91,7 @@ impl Failures {
         let type_ = bounded(content_type);
         let message =
             format!("{provider} answered with {type_} that is no answer of a model; check base_url: {}", report.words);
-        ModelError::new(ModelErrorKind::Rejected, self.without_key(message))
+        ModelError::new(ModelErrorKind::Denied, self.without_key(message))
     }
 
     /// A request did not come through.

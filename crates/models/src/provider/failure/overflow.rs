@@ -44,6 +44,49 @@ pub(super) const OVERFLOW: &[&str] = &[
     "`inputs` tokens + `max_new_tokens` must be",
     "range of input length should be",
     "cannot truncate prompt with n_keep",
+    "exceeded max_prompt_tokens",
+    "exceed context window of",
+    "too many tokens: size limit exceeded",
+    "`inputs` must have less than",
+];
+
+/// How unknown words say that there is too much of something.
+pub(super) const MUCH: &[&str] = &[
+    "exceed",
+    "too long",
+    "too many",
+    "too large",
+    "longer than",
+    "greater than",
+    "less than",
+    "larger than",
+    "above the limit",
+    "over the limit",
+    "maximum",
+];
+
+/// How unknown words name what a model is given.
+pub(super) const INPUT: &[&str] = &["token", "context", "prompt", "input", "sequence", "conversation", "messages"];
+
+/// What also has limits, and is no conversation.
+pub(super) const OTHER_LIMITS: &[&str] = &[
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_new_tokens",
+    "output tokens",
+    "completion tokens",
+    "image",
+    "tools",
+    "function",
+    "stop sequence",
+    "temperature",
+    "top_p",
+    "quota",
+    "credit",
+    "budget",
+    "concurren",
+    "metadata",
 ];
 
 /// What sounds like an overflow and is none: a rate, or a single field.
@@ -76,5 +119,9 @@ pub(super) const WINDOW: &[&str] = &[
     "must be <= ",
     "model with ",
     "should be [1, ",
+    "max_prompt_tokens (",
+    "exceed context window of ",
+    "must have less than ",
+    "maximum allowed length ",
     " > ",
 ];

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use super::{
-    overflow::{NO_OVERFLOW, OVERFLOW, OVERFLOW_LABELS, WINDOW},
+    overflow::{INPUT, MUCH, NO_OVERFLOW, OTHER_LIMITS, OVERFLOW, OVERFLOW_LABELS, WINDOW},
     words::{RESET, bounded, number_after, number_before, seconds, until_reset, wait_in},
 };
 use crate::model::ModelErrorKind;
@@ -14,7 +14,16 @@ use crate::model::ModelErrorKind;
 const PLAUSIBLE: std::ops::RangeInclusive<u64> = 1024..=50_000_000;
 
 /// What a server cannot do however often it is asked, though it says 500.
-const FOR_GOOD: &[&str] = &["is not supported", "failed to parse grammar", "Failed to parse grammar"];
+const FOR_GOOD: &[&str] = &[
+    "is not supported",
+    "failed to parse grammar",
+    "Failed to parse grammar",
+    // Faults of a template, which come again.
+    " at row ",
+    "is not callable",
+    "Jinja",
+    "jinja",
+];
 
 /// Stands for OpenRouter's `metadata.flagged_input` among the labels.
 const FLAGGED: &str = "flagged_input";
@@ -27,6 +36,8 @@ const DECLINED: &[&str] = &[
     "invalid_prompt",
     "data_inspection_failed",
     "DataInspectionFailed",
+    // Zhipu.
+    "1301",
     FLAGGED,
 ];
 
@@ -295,6 +306,8 @@ impl Report {
         let words = self.words.to_lowercase();
         self.has_label(DECLINED)
             || words.contains("blocked by content filtering policy")
+            // xAI.
+            || words.contains("violates usage guidelines")
             // All that DeepSeek says.
             || words.trim() == "content exists risk"
     }
@@ -307,6 +320,24 @@ impl Report {
         self.has_label(OVERFLOW_LABELS) || OVERFLOW.iter().any(|phrase| words.contains(phrase))
     }
 
+    /// Whether all that speaks of an overflow is a phrase that somebody else said.
+    pub(in crate::provider) fn is_echo(&self, is_quoted: impl Fn(&str) -> bool) -> bool {
+        let words = self.words.to_lowercase();
+        let mut said = OVERFLOW.iter().filter(|phrase| words.contains(**phrase)).peekable();
+        !self.has_label(OVERFLOW_LABELS)
+            && self.window.is_none()
+            && said.peek().is_some()
+            && said.all(|phrase| is_quoted(phrase))
+    }
+
+    /// Whether unknown words speak of too much input. Those about other limits do not.
+    pub(in crate::provider) fn sounds_like_overflow(&self) -> bool {
+        let words = self.words.to_lowercase();
+        let has = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
+        has(MUCH) && has(INPUT) && !has(OTHER_LIMITS) && !has(NO_OVERFLOW)
+            || self.has_label(&["string_above_max_length"])
+    }
+
     /// The size of the context window that an overflow names, in tokens.
     pub(in crate::provider) fn window(&self) -> Option<u64> {
         let words = self.words.to_lowercase();
@@ -317,7 +348,7 @@ impl Report {
     pub(super) fn kind(&self, status: Option<u16>) -> ModelErrorKind {
         // A spent budget is reported as 429 too, but waiting does not fill it.
         if self.has_label(NO_MONEY) || self.is_daily || self.is_unpaid() {
-            return ModelErrorKind::Rejected;
+            return ModelErrorKind::Denied;
         }
         // The model wrote a call or JSON that cannot be read (Groq). It may write something better.
         if self.has_label(&["tool_use_failed", "json_validate_failed"]) {
@@ -333,23 +364,26 @@ impl Report {
             Some(500) if FOR_GOOD.iter().any(|phrase| self.words.contains(phrase)) => return ModelErrorKind::Rejected,
             Some(_) | None if self.is_overflow() => return ModelErrorKind::ContextOverflow,
             Some(409 | 425 | 500..) => return ModelErrorKind::Unavailable,
+            Some(401..=404) => return ModelErrorKind::Denied,
             Some(400..) => return ModelErrorKind::Rejected,
             Some(_) | None => {}
         }
         if self.has_label(&["rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"]) {
             return ModelErrorKind::RateLimited;
         }
-        let rejected = [
-            "invalid_request_error",
+        let denied = [
             "authentication_error",
             "permission_error",
             "not_found_error",
             "billing_error",
-            "INVALID_ARGUMENT",
             "PERMISSION_DENIED",
             "UNAUTHENTICATED",
             "NOT_FOUND",
         ];
-        if self.has_label(&rejected) { ModelErrorKind::Rejected } else { ModelErrorKind::Unavailable }
+        if self.has_label(&denied) {
+            return ModelErrorKind::Denied;
+        }
+        let is_rejected = self.has_label(&["invalid_request_error", "INVALID_ARGUMENT"]);
+        if is_rejected { ModelErrorKind::Rejected } else { ModelErrorKind::Unavailable }
     }
 }

@@ -18,7 +18,7 @@ fn said(words: &str) -> Report {
 
 #[test]
 fn statuses_and_bodies_have_a_kind() {
-    use ModelErrorKind::{ContextOverflow, RateLimited, Rejected, Timeout, Unavailable};
+    use ModelErrorKind::{ContextOverflow, Denied, RateLimited, Rejected, Timeout, Unavailable};
     for (status, body, expected) in [
         (429, "", RateLimited),
         (429, r#"{"error":{"message":"Request too large: maximum context length","code":null}}"#, RateLimited),
@@ -47,10 +47,10 @@ fn statuses_and_bodies_have_a_kind() {
         ),
         (400, r#"{"error":{"message":"Failed to call a function.","code":"tool_use_failed"}}"#, Unavailable),
         (500, r#"{"error":{"message":"image input is not supported - hint: mmproj"}}"#, Rejected),
-        (429, r#"{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}"#, Rejected),
-        (429, r#"{"error":{"message":"x","type":"exceeded_current_quota_error"}}"#, Rejected),
-        (429, r#"{"error":{"code":"1113","message":"x"}}"#, Rejected),
-        (429, r#"{"error":{"message":"Insufficient balance"}}"#, Rejected),
+        (429, r#"{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}"#, Denied),
+        (429, r#"{"error":{"message":"x","type":"exceeded_current_quota_error"}}"#, Denied),
+        (429, r#"{"error":{"code":"1113","message":"x"}}"#, Denied),
+        (429, r#"{"error":{"message":"Insufficient balance"}}"#, Denied),
         (
             429,
             r#"{"error":{"message":"You exceeded your current quota, please check your plan and billing details. Please retry in 20.5s.","status":"RESOURCE_EXHAUSTED"}}"#,
@@ -61,8 +61,8 @@ fn statuses_and_bodies_have_a_kind() {
         (529, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, Unavailable),
         (408, "", Timeout),
         (504, "", Timeout),
-        (401, r#"{"error":{"message":"Incorrect API key","code":"invalid_api_key"}}"#, Rejected),
-        (404, r#"{"error":"model 'x' not found"}"#, Rejected),
+        (401, r#"{"error":{"message":"Incorrect API key","code":"invalid_api_key"}}"#, Denied),
+        (404, r#"{"error":"model 'x' not found"}"#, Denied),
         (400, r#"{"error":{"message":"bad","code":"context_length_exceeded"}}"#, ContextOverflow),
         (400, r#"{"error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#, ContextOverflow),
         (
@@ -84,7 +84,7 @@ fn statuses_and_bodies_have_a_kind() {
         (
             429,
             r#"{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel"},{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"retryDelay":"47s"}]}}"#,
-            Rejected,
+            Denied,
         ),
         (
             429,
@@ -92,7 +92,7 @@ fn statuses_and_bodies_have_a_kind() {
             RateLimited,
         ),
         (413, "", ContextOverflow),
-        (302, "", Rejected),
+        (302, "", Denied),
     ] {
         assert_eq!(kind(status, body), expected, "{status} {body}");
     }
@@ -223,7 +223,7 @@ fn a_quota_of_a_day_is_not_waited_for() {
         )
     };
     assert_eq!(kind(429, &body("GenerateRequestsPerMinutePerProjectPerModel-FreeTier")), ModelErrorKind::RateLimited);
-    assert_eq!(kind(429, &body("GenerateRequestsPerDayPerProjectPerModel-FreeTier")), ModelErrorKind::Rejected);
+    assert_eq!(kind(429, &body("GenerateRequestsPerDayPerProjectPerModel-FreeTier")), ModelErrorKind::Denied);
 }
 
 #[test]

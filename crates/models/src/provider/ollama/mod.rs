@@ -35,6 +35,11 @@ impl Wire for Ollama {
         "/api"
     }
 
+    /// As Ollama's own clients take an address: `/api` follows.
+    fn path_below(&self, path: String) -> String {
+        if path.ends_with("/api") { path } else { format!("{path}/api") }
+    }
+
     fn needs_key(&self) -> bool {
         false
     }

@@ -190,6 +190,26 @@ fn chat_oddities() {
             ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"own\":{\"field\":\"reasoning\"}},{\"own\":{\"thinking\":1}},{\"text\":1},{\"own\":{\"details\":[{\"text\":\"a\"}]}}]}")
             Stop ?"#]],
     );
+    // Calls that are all number 0 and have no ids; the name may come with every piece.
+    check(
+        ProviderKind::OpenAi,
+        concat!(
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"name\":\"a\",\"arguments\":\"{\\\"x\\\":\"}}]}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"name\":\"a\",\"arguments\":\"1}\"}}]}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"name\":\"a\",\"arguments\":\"\"}}]}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"name\":\"a\",\"arguments\":\"{}\"}}]}}]}\n\n",
+            "data: [DONE]\n\n",
+        ),
+        expect![[r#"
+            call 0 starts: a
+            call 0 input: {"x":
+            call 0 input: 1}
+            call 1 starts: a
+            call 1 input: {}
+            call 0: a {"x":1}
+            call 1: a {}
+            Stop ?"#]],
+    );
     // Whole calls without an index, with an object for input; and calls that are all number 0.
     check(
         ProviderKind::OpenAi,

@@ -1,0 +1,44 @@
+//! Finds the image or document that a provider refuses without saying which: each is tried by itself.
+
+use everturn_core::Block;
+
+use super::{
+    Attempt,
+    trial::{Symptom, Trials},
+};
+use crate::provider::{
+    adapt::{self, Change},
+    learned::MediaDigest,
+};
+
+/// The most images and documents that are tried, the newest first: older ones were taken before.
+const MAX_TRIED: usize = 12;
+
+impl Attempt {
+    /// Leaves those images and documents out that the provider refuses by themselves. `true` if there are any; then the
+    /// others stay. Each call searches once.
+    pub(super) async fn leave_refused_media_out(&mut self, symptom: Symptom) -> bool {
+        if std::mem::replace(&mut self.has_searched_media, true) {
+            return false;
+        }
+        let sent: Vec<(MediaDigest, Block)> = adapt::sent_media(&self.request, &self.learned);
+        if sent.len() < 2 && symptom == Symptom::Refusal {
+            return false;
+        }
+        let mut trials = Trials::new(self, symptom);
+        if sent.is_empty() || !trials.is_provider_well().await {
+            return false;
+        }
+        let mut refused = Vec::new();
+        for (digest, medium) in sent.into_iter().rev().take(MAX_TRIED) {
+            if trials.are_over() {
+                break;
+            }
+            if trials.with_medium(medium).await == Some(true) {
+                refused.push(digest);
+            }
+        }
+        tracing::debug!(model = self.from, count = refused.len(), "found the images and documents that are refused");
+        !refused.is_empty() && self.changes.apply(Change::Media(refused), &mut self.learned)
+    }
+}

@@ -1,0 +1,112 @@
+//! Trials: short questions of our own, by which a part that a provider refuses without naming it is found.
+//!
+//! A trial has our question instead of the conversation: nothing that a user wrote decides what is left out, and it costs
+//! next to nothing.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use everturn_core::{Block, Content, Message, ModelOptions, ToolSpec};
+use futures_util::StreamExt;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Attempt, adapting::shows};
+use crate::{
+    model::{ModelError, ModelErrorKind, ModelRequest},
+    provider::{
+        call::{AnswerStream, Origin, Refused},
+        wire::Written,
+    },
+};
+
+/// The most trials of one search. One bad tool among 128 takes at most 15.
+const MAX_TRIALS: usize = 40;
+
+/// How long a search may take. It is a part of the time that a call may take to begin.
+const LONGEST: Duration = Duration::from_secs(25);
+
+/// The question of a trial.
+const QUESTION: &str = "Say ok.";
+
+/// Tokens of a trial's answer. OpenAI takes no fewer.
+const ANSWER: u64 = 16;
+
+/// What the provider did with the call that is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Symptom {
+    /// It refused the request.
+    Refusal,
+    /// It failed again and again, as some servers do at what they should refuse.
+    Fault,
+}
+
+/// Some trials for one call.
+pub(super) struct Trials<'a> {
+    attempt: &'a Attempt,
+    symptom: Symptom,
+    made: usize,
+    end: Instant,
+}
+
+impl<'a> Trials<'a> {
+    pub(super) fn new(attempt: &'a Attempt, symptom: Symptom) -> Self {
+        Self { attempt, symptom, made: 0, end: Instant::now() + LONGEST }
+    }
+
+    /// Whether no more trials can be made.
+    pub(super) fn are_over(&self) -> bool {
+        self.made >= MAX_TRIALS || Instant::now() >= self.end
+    }
+
+    /// Whether the bare question is answered: otherwise the provider is down, and nothing can be found out.
+    pub(super) async fn is_provider_well(&mut self) -> bool {
+        self.symptom == Symptom::Refusal || self.ask(Vec::new(), &[]).await == Some(false)
+    }
+
+    /// Whether the question with these tools is refused. `None` if it is neither refused nor answered in time.
+    pub(super) async fn with_tools(&mut self, tools: &[ToolSpec]) -> Option<bool> {
+        self.ask(Vec::new(), tools).await
+    }
+
+    /// The same with an image or a document.
+    pub(super) async fn with_medium(&mut self, medium: Block) -> Option<bool> {
+        self.ask(vec![medium], &[]).await
+    }
+
+    async fn ask(&mut self, media: Vec<Block>, tools: &[ToolSpec]) -> Option<bool> {
+        self.made += 1;
+        let attempt = self.attempt;
+        let content = Content::Blocks([Block::Text(QUESTION.to_owned())].into_iter().chain(media).collect());
+        let request = ModelRequest {
+            messages: [Message::User { content }].into(),
+            tools: tools.into(),
+            documents: attempt.request.documents.clone(),
+            options: ModelOptions { max_output_tokens: Some(ANSWER), ..ModelOptions::default() },
+            body: attempt.request.body.clone(),
+            ..ModelRequest::default()
+        };
+        let Written { body, .. } = attempt.write_request(&request).ok()?;
+        let trial = async {
+            let response = match attempt.caller.send(attempt.wire, &attempt.model, Bytes::from(body)).await {
+                Ok(response) => response,
+                Err(Refused { error, report }) => return self.counts(&error, report.http.is_some()),
+            };
+            let failures = attempt.caller.failures.clone();
+            let mut answer = AnswerStream::new(attempt.wire, response, failures, Origin::default());
+            loop {
+                match answer.next().await? {
+                    Ok(event) if shows(&event) => return Some(false),
+                    Ok(_) => {}
+                    Err(error) => return self.counts(&error, true),
+                }
+            }
+        };
+        timeout_at(self.end, trial).await.ok().flatten()
+    }
+
+    /// Whether an error is the symptom that is searched.
+    fn counts(&self, error: &ModelError, is_answer: bool) -> Option<bool> {
+        let is_fault = self.symptom == Symptom::Fault && error.kind == ModelErrorKind::Unavailable && is_answer;
+        (error.kind == ModelErrorKind::Rejected || is_fault).then_some(true)
+    }
+}
