@@ -89,12 +89,12 @@ async fn answers_that_are_none() {
     .await;
     check(
         response("200 OK", &["content-type: application/json"], r#"{"choices":[]}"#),
-        expect![[r#"error: Rejected: test answered with application/json that is no answer of a model; check base_url: {"choices":[]}"#]],
+        expect![[r#"error: Denied: test answered with application/json that is no answer of a model; check base_url: {"choices":[]}"#]],
     )
     .await;
     check(
         response("302 Found", &["location: https://example.com/login"], ""),
-        expect!["Rejected: test answered 302: it redirects to https://example.com/login; set base_url to where it is"],
+        expect!["Denied: test answered 302: it redirects to https://example.com/login; set base_url to where it is"],
     )
     .await;
     check(
