@@ -166,7 +166,7 @@ impl Calls {
         });
     }
 
-    /// Tells one call.
+    /// Tells one call. That is a sign of life: the server works on it.
     pub(crate) fn tell_progress(&self, token: &ProgressToken, method: &str, params: impl FnOnce() -> Option<Json>) {
         let reporter = self.table(|table| {
             table
@@ -189,12 +189,20 @@ impl Calls {
     }
 
     /// Tells every call what may be about any of them, unless some are of another tenant: nobody knows whose it is then.
+    /// If only one call is in flight, it is about that one, and a sign of life.
     pub(crate) fn tell_own(&self, method: &str, params: impl FnOnce() -> Option<Json>) {
         let reporters = self.table(|table| match table.only_tenant() {
             Some(_) => table.open.values().map(|open| open.reporter.clone()).collect(),
             None => Vec::new(),
         });
-        tell(reporters, method, params);
+        match reporters.as_slice() {
+            [only] => {
+                if let Some(params) = params() {
+                    only.notify(method, params);
+                }
+            }
+            _ => tell(reporters, method, params),
+        }
     }
 
     /// The call that asks: that of the request if it is known, else the only one in flight, if it can be no other.
@@ -265,7 +273,7 @@ fn tell(reporters: Vec<Reporter>, method: &str, params: impl FnOnce() -> Option<
     }
     if let Some(params) = params() {
         for reporter in reporters {
-            reporter.notify(method, params.clone());
+            reporter.overheard(method, params.clone());
         }
     }
 }
