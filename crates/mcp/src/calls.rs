@@ -315,6 +315,27 @@ mod tests {
     }
 
     #[test]
+    fn what_must_be_about_a_call_is_a_sign_of_its_life() {
+        let calls = Calls::default();
+        let (ann, _to_ann) = Reporter::new(4);
+        let life = ann.life();
+        let gives_sign = |tell: &dyn Fn()| {
+            let before = life.last();
+            tell();
+            life.last() > before
+        };
+        let news = || Some(Json::empty_object());
+        let _first = calls.open(tenant("ann"), ann);
+        let token = ProgressToken(NumberOrString::Number(3));
+        calls.table(|table| table.open.values_mut().for_each(|open| open.progress = Some(token.clone())));
+        assert!(gives_sign(&|| calls.tell_own("notifications/message", news)));
+        assert!(!gives_sign(&|| calls.tell_all("notifications/resources/list_changed", news)));
+        let _second = calls.open(tenant("ann"), Reporter::default());
+        assert!(!gives_sign(&|| calls.tell_own("notifications/message", news)), "it may be about the other");
+        assert!(gives_sign(&|| calls.tell_progress(&token, "notifications/progress", news)));
+    }
+
+    #[test]
     fn a_call_that_was_left_may_ask_at_any_time() {
         let calls = Calls::default();
         let asks = |name: &str| {
