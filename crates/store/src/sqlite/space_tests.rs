@@ -16,7 +16,7 @@ use crate::{
 const MIB: u64 = 1 << 20;
 
 fn size(path: &Path) -> u64 {
-    std::fs::metadata(path).unwrap().len()
+    std::fs::metadata(path).expect("the file is there").len()
 }
 
 /// A session whose one turn has a log of so many megabytes.
@@ -46,9 +46,11 @@ async fn without_incremental_vacuum(place: &Place) {
     let store: Arc<dyn Store> = place.open();
     let talk = grown(&store, 1).await;
     drop((store, talk));
-    let connection = rusqlite::Connection::open(&place.path).unwrap();
-    connection.execute_batch("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM").unwrap();
-    let mode: i64 = connection.pragma_query_value(None, "auto_vacuum", |row| row.get(0)).unwrap();
+    let connection = rusqlite::Connection::open(&place.path).expect("the file is there");
+    connection
+        .execute_batch("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM")
+        .expect("the file is there");
+    let mode: i64 = connection.pragma_query_value(None, "auto_vacuum", |row| row.get(0)).expect("the file is there");
     assert_eq!(mode, 0);
 }
 
@@ -78,9 +80,9 @@ async fn a_file_shrinks_while_it_is_in_use() {
 /// Copies the log into the file.
 async fn shrunk_log(sqlite: &SqliteStore) {
     let copy = |connection: &rusqlite::Connection| {
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("the log is copied");
     };
-    sqlite.on_writer(copy).await.unwrap();
+    sqlite.on_writer(copy).await.expect("the store works");
 }
 
 /// One that never rests between two requests, too.

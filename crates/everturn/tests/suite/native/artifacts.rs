@@ -288,7 +288,7 @@ fn the_largest_artifact_can_be_written() {
     let escaped = create(&content).replace('é', "\\u00e9");
     let pieces = escaped.as_bytes().chunks(256 * 1024).map(|piece| std::str::from_utf8(piece).unwrap());
     let begun = Reply::new().call_begins("create_artifact");
-    let whole = pieces.fold(begun, |reply, piece| reply.input(piece)).finish("tool_calls");
+    let whole = pieces.fold(begun, Reply::input).finish("tool_calls");
     let beyond = Reply::calls(&[("create_artifact", serde_json::from_str(&create(&(content.clone() + "!"))).unwrap())]);
     script("artifacts-largest", [whole, beyond, Reply::says(&["Kept."])]);
     let turn =
