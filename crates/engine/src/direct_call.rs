@@ -3,7 +3,7 @@
 use everturn_core::{CallId, EffectId, Json, TurnId};
 use everturn_store::{RecordKind, SessionRecord, StoreError};
 use everturn_tools::{Reporter, ToolContext, ToolFailure, ToolKind, ToolOutput, cap_output};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::{Agent, Engine};
 
@@ -83,18 +83,22 @@ impl Engine {
         }
         self.0.tools.validate(&enabled.name, &input).map_err(|what| DirectCallError::Input { what })?;
         let _place = CALLS.try_acquire().map_err(|_| DirectCallError::Busy)?;
+        let reporter = Reporter::default();
+        let life = reporter.life();
+        // Nobody can be asked.
+        let (_asking, is_asking) = watch::channel(false);
         let context = ToolContext {
             tenant: session.tenant.clone(),
             session: session.id.clone(),
             turn: TurnId::mint(),
             call: CallId::mint(),
             effect_id: EffectId::mint(),
-            reporter: Reporter::default(),
+            reporter,
         };
-        let output = match tokio::time::timeout(tool.timeout(), tool.call(context, input)).await {
+        let output = match tool.time_limit().hold(&life, is_asking, tool.call(context, input)).await {
             Ok(Ok(output)) => output,
             Ok(Err(ToolFailure(text))) => failed(text),
-            Err(_) => failed(format!("it took longer than {} s", tool.timeout().as_secs_f64())),
+            Err(limit) => failed(limit.told(tool.effect())),
         };
         Ok(ToolOutput { content: cap_output(output.content, tool.output_cap()), ..output })
     }

@@ -20,6 +20,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Accounts, Agents, DeleteError, Flow, Metrics, Models, Notices, OpenError, Settings, Started, SubmissionKey,
     account::RunningTurns,
+    clock::Timelines,
     committer::{CommitError, Committer},
     follower::Follower,
     live::{Interrupt, LiveTurns},
@@ -85,6 +86,7 @@ pub(crate) struct Shared {
     pub(crate) queues: Queues,
     pub(crate) repetitions: Repetitions,
     pub(crate) waker: Waker,
+    pub(crate) timelines: Timelines,
     pub(crate) naming: Naming,
     pub(crate) questions: Arc<Questions>,
     pub(crate) watchers: Watchers,
@@ -121,6 +123,7 @@ impl Engine {
         let slots = Arc::new(Semaphore::new(settings.concurrent_turns));
         let (live, queued) = (LiveTurns::default(), AtomicUsize::new(0));
         let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let timelines = Timelines::new(Arc::clone(&settings.clock));
         let shared = Shared {
             store,
             secrets,
@@ -135,6 +138,7 @@ impl Engine {
             queues: Queues::default(),
             repetitions: Repetitions::default(),
             waker: Waker::default(),
+            timelines,
             naming: Naming::default(),
             questions: Arc::default(),
             watchers: Watchers::default(),

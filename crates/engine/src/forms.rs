@@ -178,7 +178,7 @@ impl Engine {
 impl Turn {
     /// The forms that these calls open, and their records.
     pub(crate) fn open_forms(&self, calls: &[CallId]) -> (Vec<Event>, Vec<Write>) {
-        let now = Timestamp::now();
+        let now = self.now();
         let settings = &self.shared.settings;
         let after = |expiry: Duration| {
             Timestamp(now.millis().saturating_add(i64::try_from(expiry.as_millis()).unwrap_or(i64::MAX)))

@@ -21,7 +21,7 @@ pub(crate) struct Label {
 pub(crate) struct ToolLabels {
     /// The tool.
     pub(crate) tool: String,
-    /// `ok`, `error` or `told`: answered without running.
+    /// `ok`, `error`, `timeout`, or `told`: answered without running.
     pub(crate) outcome: &'static str,
 }
 

@@ -53,6 +53,7 @@ impl Engine {
         let (shared, log) = (Arc::clone(&self.0), Arc::new(log));
         let titled = config.titled;
         let ours = (self.clone(), tenant.clone(), session.clone(), Arc::clone(&agent));
+        let own = Arc::clone(&log);
         let turn = Turn {
             shared,
             agent,
@@ -77,8 +78,11 @@ impl Engine {
             enlisted.rests = matches!(left, Left::Waiting(_));
             drop((slot, enlisted));
             let (engine, tenant, session, agent) = ours;
+            if !matches!(left, Left::Waiting(_)) {
+                engine.0.timelines.forget(own.turn());
+            }
             match left {
-                Left::Waiting(wake_at) => engine.0.waker.expect(wake_at),
+                Left::Waiting(wake_at) => engine.expect_wake(own.turn(), wake_at),
                 Left::Ended => {
                     if engine.0.queues.contains(&tenant, &session) {
                         engine.start_next(&tenant, &session).await;

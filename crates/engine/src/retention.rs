@@ -2,6 +2,10 @@
 //!
 //! A log that has been shortened still tells how its turn went: every event that counts stays where it was, and what was
 //! dropped is said to have been dropped.
+//!
+//! A wall clock that is wrong must not delete anything. So something goes only if it was kept long enough by the wall
+//! clock, and the wall clock has gone evenly, as the steady one does, for as long as that thing is kept or for
+//! `clock_grace`, whichever is less. After a start, and after a jump ahead, that time begins anew.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,8 +13,8 @@ use everturn_core::{Event, Segment, SegmentBuilder, StepFinished, Timestamp, Tur
 use everturn_store::{Command, DeleteSession, RecordKind, ReplaceLog, StoreError, Write};
 
 use crate::{
-    Engine, Flow, ReadError, Retention, artifacts, committer::CommitError, documents, follower::Follower,
-    reader::EventReader,
+    Engine, Flow, ReadError, Retention, artifacts, clock::Evenness, committer::CommitError, documents,
+    follower::Follower, reader::EventReader,
 };
 
 /// How much is looked for at a time.
@@ -47,8 +51,10 @@ impl Level {
 impl Engine {
     /// Clears away until the server shuts down.
     pub(crate) async fn keep_clearing(&self) {
+        let mut evenness = Evenness::new(Arc::clone(&self.0.settings.clock));
         while !self.0.draining() {
-            if let Err(error) = Box::pin(self.clear_once(Timestamp::now())).await {
+            let (now, even_for) = evenness.look();
+            if let Err(error) = Box::pin(self.clear_if(now, even_for)).await {
                 tracing::warn!(%error, "cannot clear away what has been kept long enough");
             }
             tokio::select! {
@@ -58,24 +64,36 @@ impl Engine {
         }
     }
 
-    /// Clears away what has been kept long enough at this time.
+    /// Clears away what has been kept long enough at this time, which is certain.
     pub async fn clear_once(&self, now: Timestamp) -> Result<(), ReadError> {
-        let Retention { deltas, logs, artifacts, sessions, deleted, .. } = self.0.settings.retention;
-        if let Some(kept) = logs {
-            self.shorten_logs(before(now, kept), Level::Ends).await?;
+        self.clear_if(now, Duration::MAX).await
+    }
+
+    /// Clears away what has been kept long enough at this time, as far as a clock can be believed that has gone evenly for
+    /// so long.
+    async fn clear_if(&self, now: Timestamp, even_for: Duration) -> Result<(), ReadError> {
+        let Retention { deltas, logs, artifacts, sessions, deleted, clock_grace, .. } = self.0.settings.retention;
+        // What was kept for long enough is from before this time.
+        let old = |kept: Option<Duration>| {
+            kept.filter(|kept| even_for >= clock_grace.min(*kept)).map(|kept| before(now, kept))
+        };
+        if let Some(before) = old(logs) {
+            self.shorten_logs(before, Level::Ends).await?;
         }
-        if let Some(kept) = deltas {
-            self.shorten_logs(before(now, kept), Level::Deltas).await?;
+        if let Some(before) = old(deltas) {
+            self.shorten_logs(before, Level::Deltas).await?;
         }
-        if let Some(kept) = artifacts {
-            self.remove_records(RecordKind::Artifact, artifacts::KEPT, before(now, kept)).await?;
+        if let Some(before) = old(artifacts) {
+            self.remove_records(RecordKind::Artifact, artifacts::KEPT, before).await?;
         }
-        self.remove_records(RecordKind::Document, documents::PARTIAL, before(now, ABANDONED)).await?;
-        if let Some(kept) = sessions {
-            self.delete_idle(before(now, kept)).await?;
+        if let Some(before) = old(Some(ABANDONED)) {
+            self.remove_records(RecordKind::Document, documents::PARTIAL, before).await?;
         }
-        if let Some(kept) = deleted {
-            self.clear(Command::ForgetDeleted { before: before(now, kept) }).await?;
+        if let Some(before) = old(sessions) {
+            self.delete_idle(before).await?;
+        }
+        if let Some(before) = old(deleted) {
+            self.clear(Command::ForgetDeleted { before }).await?;
         }
         Ok(())
     }

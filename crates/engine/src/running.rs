@@ -279,36 +279,3 @@ fn opened(call: &CallId, number: u32, question: Question, patience: Duration) ->
         expires_at: Some(Timestamp(Timestamp::now().millis().saturating_add(patience))),
     }
 }
-
-/// Waits for a call that may take so long; time in which it waits for a person does not count. `None` if it took longer.
-pub(crate) async fn within<T>(
-    limit: Duration,
-    mut asking: watch::Receiver<bool>,
-    call: impl Future<Output = T>,
-) -> Option<T> {
-    let mut call = std::pin::pin!(call);
-    let mut left = limit;
-    loop {
-        let (begun, waits) = (Instant::now(), *asking.borrow_and_update());
-        let elapsed = async {
-            if waits {
-                std::future::pending::<()>().await;
-            }
-            tokio::time::sleep(left).await;
-        };
-        tokio::select! {
-            biased;
-            value = &mut call => return Some(value),
-            changed = asking.changed() => {
-                if !waits {
-                    left = left.saturating_sub(begun.elapsed());
-                }
-                if changed.is_err() {
-                    // Nobody follows it any more; whoever drops it ends it.
-                    return Some(call.await);
-                }
-            }
-            () = elapsed => return None,
-        }
-    }
-}

@@ -1,6 +1,8 @@
 //! Limits and times of the engine.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use crate::{Clock, SystemClock};
 
 /// How long things are kept. `None`: for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,9 @@ pub struct Retention {
     pub deleted: Option<Duration>,
     /// How often to look.
     pub interval: Duration,
+    /// How long the clock must have gone evenly before it is believed: since the process began, and since the clock last
+    /// jumped ahead. Things that are kept for a shorter time wait only that long.
+    pub clock_grace: Duration,
 }
 
 impl Default for Retention {
@@ -28,6 +33,7 @@ impl Default for Retention {
             sessions: None,
             deleted: None,
             interval: Duration::from_secs(10 * 60),
+            clock_grace: Duration::from_secs(60 * 60),
         }
     }
 }
@@ -72,6 +78,8 @@ pub struct Settings {
     pub retention: Retention,
     /// Recent events that a live turn keeps in memory for its readers, in bytes.
     pub ring_bytes: usize,
+    /// Where waits and retention look at the time.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl Default for Settings {
@@ -95,6 +103,7 @@ impl Default for Settings {
             document_context_bytes: 200 * 1024,
             retention: Retention::default(),
             ring_bytes: 256 * 1024,
+            clock: Arc::new(SystemClock),
         }
     }
 }

@@ -176,7 +176,7 @@ impl Turn {
         }
         if let Some(pause) = pause(settings, &error, wait, attempts).filter(|pause| *pause <= settings.pause_max) {
             self.void_attempt(error.message, attempts + 1, usage)?;
-            let wake_at = after(Timestamp::now(), pause);
+            let wake_at = after(self.now(), pause);
             self.pause(Wait { calls: Vec::new(), wake_at: Some(wake_at) }).await?;
             return Ok(false);
         }
@@ -247,9 +247,8 @@ impl Turn {
                     let id = self.draft_finished(&mut drafts, part, &name, &input, &route).await?;
                     self.call(id, name, input, route)?
                 }
-                ModelEvent::BadToolCall { part, name, input } => {
-                    let shown: String = input.chars().take(200).collect();
-                    let reason = format!("The input of {name} is not a JSON object: {shown}");
+                ModelEvent::BadToolCall { part, name, problem } => {
+                    let reason = format!("The input of {name} {problem}");
                     self.call(drafts.abandon(part), name, Json::empty_object(), CallRoute::Refused { reason })?
                 }
                 ModelEvent::Used(usage) => {

@@ -7,14 +7,14 @@ use std::{
 };
 
 use everturn_core::{CallId, CallRoute, CallState, Content, EffectId, Event, Json, Resolution, Timestamp, ToolUse};
-use everturn_tools::{FormRequest, Reporter, Tool, ToolContext, ToolKind, WaitRequest, cap_output};
+use everturn_tools::{FormRequest, Pause, Reporter, Tool, ToolContext, ToolKind, WaitRequest, cap_output};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
 use crate::{
     artifacts::Written,
     metrics::ToolLabels,
-    running::{Running, within},
+    running::Running,
     turn::{Stopped, Turn},
 };
 
@@ -74,7 +74,8 @@ impl Turn {
             // To ask somebody whether somebody may be asked would be one question too many.
             Some(ToolKind::Form) => FormRequest::parse(input).map(|_| CallRoute::Form),
             Some(ToolKind::Timer) => {
-                WaitRequest::parse(input).and_then(|wait| wait.wake_at(Timestamp::now())).map(|_| route)
+                let now = self.shared.settings.clock.wall();
+                WaitRequest::parse(input).and_then(|wait| wait.wake_at(now)).map(|_| route)
             }
             Some(ToolKind::Runs | ToolKind::Artifact) | None => Ok(route),
         };
@@ -93,7 +94,7 @@ impl Turn {
     /// How long a call has run, in milliseconds.
     pub(crate) fn ran_for(&self, call: &CallState) -> u64 {
         match (&call.timer, self.begun.get(&call.call.id)) {
-            (Some(timer), _) => timer.ran_until(Timestamp::now()),
+            (Some(timer), _) => timer.ran_until(self.shared.timelines.now(self.log.turn())),
             (None, Some(begun)) => millis_since(*begun),
             (None, None) => 0,
         }
@@ -166,8 +167,15 @@ impl Turn {
     }
 
     fn set_timer(&mut self, run: &Run) -> Result<(), Stopped> {
-        let (call_id, from) = (run.call.id.clone(), Timestamp::now());
-        match WaitRequest::parse(&run.call.input).and_then(|wait| wait.wake_at(from)) {
+        let (call_id, wait) = (run.call.id.clone(), WaitRequest::parse(&run.call.input));
+        let from = match &wait {
+            Ok(WaitRequest { pause: Pause::Until(_), .. }) => {
+                self.shared.timelines.follow_wall(self.log.turn());
+                self.shared.settings.clock.wall()
+            }
+            Ok(_) | Err(_) => self.now(),
+        };
+        match wait.and_then(|wait| wait.wake_at(from)) {
             Ok(wake_at) => self.record(Event::TimerSet { call_id, from, wake_at }).map(drop),
             Err(text) => self.tell(call_id, text),
         }
@@ -178,14 +186,14 @@ impl Turn {
         let Some((name, timer)) = state.and_then(|state| Some((state.call.name.clone(), state.timer?))) else {
             return self.tell(call_id, "Tool call not found".to_owned());
         };
-        let now = Timestamp::now();
+        let now = self.shared.settings.clock.wall();
         let time = |at: Timestamp| {
             let at = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();
             format!("{at:.3}")
         };
         let content =
             Content::Text(format!("The wait is over. It was until {}; now it is {}.", time(timer.wake_at), time(now)));
-        let duration_ms = timer.ran_until(now);
+        let duration_ms = timer.ran_until(self.shared.timelines.now(self.log.turn()));
         self.finished(Outcome { call_id, name, content, is_error: false, duration_ms, label: "ok" })
     }
 
@@ -241,6 +249,7 @@ impl Turn {
         reporter: Reporter,
         asking: watch::Receiver<bool>,
     ) -> impl Future<Output = Outcome> + use<> {
+        let life = reporter.life();
         let context = ToolContext {
             tenant: self.tenant.clone(),
             session: self.session.clone(),
@@ -251,28 +260,24 @@ impl Turn {
         };
         async move {
             let begun = Instant::now();
-            let (limit, cap) = (run.tool.timeout(), run.tool.output_cap());
+            let (limit, effect, cap) = (run.tool.time_limit(), run.tool.effect(), run.tool.output_cap());
             // The call itself is made inside, since it may panic as well as its future.
             let (tool, input) = (run.tool, run.call.input);
             let call = AssertUnwindSafe(async move { tool.call(context, input).await }).catch_unwind();
-            let (content, is_error) = match within(limit, asking, call).await {
-                Some(Ok(Ok(output))) => (output.content, output.is_error),
-                Some(Ok(Err(failure))) => (Content::Text(format!("Error: {failure}")), true),
-                Some(Err(_panic)) => {
-                    (Content::Text("Error: the tool crashed; this is a fault of the tool".to_owned()), true)
-                }
-                None => (
-                    Content::Text(format!("Error: the tool gave no result within {limit:?}, which is its limit")),
-                    true,
-                ),
+            let text = |text: String| cap_output(Content::Text(text), cap);
+            let (content, label) = match limit.hold(&life, asking, call).await {
+                Ok(Ok(Ok(output))) => (cap_output(output.content, cap), if output.is_error { "error" } else { "ok" }),
+                Ok(Ok(Err(failure))) => (text(format!("Error: {failure}")), "error"),
+                Ok(Err(_panic)) => (text("Error: the tool crashed; this is a fault of the tool".to_owned()), "error"),
+                Err(limit) => (Content::Text(limit.told(effect)), "timeout"),
             };
             Outcome {
                 call_id: run.call.id,
                 name: run.call.name,
-                content: cap_output(content, cap),
-                is_error,
+                content,
+                is_error: label != "ok",
                 duration_ms: millis_since(begun),
-                label: if is_error { "error" } else { "ok" },
+                label,
             }
         }
     }

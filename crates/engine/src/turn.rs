@@ -181,6 +181,16 @@ impl Turn {
         Ok(pushed)
     }
 
+    /// What time it is for this turn: times that it sets are measured from here.
+    pub(crate) fn now(&self) -> Timestamp {
+        let (timelines, turn) = (&self.shared.timelines, self.log.turn());
+        // Times that were set before stay on the timeline that they were set on.
+        if !self.state.open_calls().any(|call| call.timer.is_some() || call.form.is_some()) {
+            timelines.begin(turn);
+        }
+        timelines.now(turn)
+    }
+
     /// Rests until somebody answers or the time has come.
     pub(crate) async fn pause(&mut self, wait: Wait) -> Result<(), Stopped> {
         self.rest(vec![Event::Waiting(wait)], Vec::new()).await

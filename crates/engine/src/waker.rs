@@ -1,7 +1,7 @@
 //! Wakes the turns that wait for time: timers, rate limits, forms that nobody answered.
 //!
-//! What is due is in the store, so a restart forgets nothing. The clock is looked at often, so that a clock that jumps
-//! wakes nothing late.
+//! What is due is in the store, so a restart forgets nothing. A turn is due by its own time (see `clock.rs`): while the
+//! process lives, a wall clock that jumps wakes nothing early or late.
 
 use std::{
     collections::HashSet,
@@ -36,16 +36,6 @@ pub(crate) struct Waker {
 }
 
 impl Waker {
-    /// A turn has come to rest that goes on by itself at this time.
-    pub(crate) fn expect(&self, wake_at: Option<Timestamp>) {
-        let looks = i64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(i64::MAX);
-        let soon = Timestamp(Timestamp::now().millis().saturating_add(looks));
-        // The others are found in time without being told of.
-        if wake_at.is_some_and(|at| at <= soon) {
-            self.changed.notify_one();
-        }
-    }
-
     /// Whether the turn is not being woken already.
     fn begin(&self, turn: &TurnId) -> bool {
         self.waking.lock().unwrap_or_else(PoisonError::into_inner).insert(turn.clone())
@@ -75,17 +65,32 @@ impl Engine {
         }
     }
 
+    /// A turn has come to rest that goes on by itself at this time.
+    pub(crate) fn expect_wake(&self, turn: &TurnId, wake_at: Option<Timestamp>) {
+        let looks = i64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(i64::MAX);
+        let soon = Timestamp(self.0.timelines.now(turn).millis().saturating_add(looks));
+        // The others are found in time without being told of.
+        if wake_at.is_some_and(|at| at <= soon) {
+            self.0.waker.changed.notify_one();
+        }
+    }
+
     /// Wakes what is due. Tells how long to sleep.
     async fn wake_due(&self) -> Result<Duration, everturn_store::StoreError> {
         self.take_over_queues().await?;
-        let due = self.0.store.due(DUE_BATCH).await?;
-        let now = Timestamp::now();
-        let full = due.len() == DUE_BATCH;
+        // Turns with a time of their own may stand before others that are due, and after others that are not.
+        let limit = DUE_BATCH + self.0.timelines.count();
+        let due = self.0.store.due(limit).await?;
+        let full = due.len() == limit;
+        let mut sleep = LONGEST_SLEEP;
+        let mut woken = 0;
         for turn in due {
-            let ahead = turn.wake_at.millis().saturating_sub(now.millis());
+            let ahead = turn.wake_at.millis().saturating_sub(self.0.timelines.now(&turn.turn).millis());
             if let Ok(ahead @ 1..) = u64::try_from(ahead) {
-                return Ok(Duration::from_millis(ahead).min(LONGEST_SLEEP));
+                sleep = sleep.min(Duration::from_millis(ahead));
+                continue;
             }
+            woken += 1;
             if self.0.waker.begin(&turn.turn) {
                 let engine = self.clone();
                 self.0.tasks.spawn(async move {
@@ -99,7 +104,8 @@ impl Engine {
                 });
             }
         }
-        Ok(if full { Duration::from_millis(50) } else { LONGEST_SLEEP })
+        // If all of them were due, there may be more.
+        Ok(if full && woken >= DUE_BATCH { sleep.min(Duration::from_millis(50)) } else { sleep })
     }
 
     async fn wake(&self, due: &DueTurn) -> Result<(), SubmitError> {
@@ -115,7 +121,7 @@ impl Engine {
                 Some(TurnStatus::Waiting(wait)) => wait,
                 Some(TurnStatus::Running | TurnStatus::Ended(_) | TurnStatus::Queued) | None => return Ok(()),
             };
-            let now = Timestamp::now();
+            let now = self.0.timelines.now(turn);
             if wait.wake_at.is_none_or(|at| at > now) {
                 return Ok(());
             }

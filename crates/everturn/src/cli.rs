@@ -4,6 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use everturn_http::{Quotas, TlsFiles};
+use everturn_mcp::ServerConfig;
 
 use crate::{
     config::{self, Config, Environment, LoadError, Overrides, Source},
@@ -12,6 +13,7 @@ use crate::{
     models::ModelsCommand,
     serve,
     telemetry::{self, LogFormat},
+    vacuum,
 };
 
 const AFTER_HELP: &str = "\
@@ -59,6 +61,12 @@ enum Command {
         #[command(subcommand)]
         command: ModelsCommand,
     },
+    /// Give the database's free space back to the disk at once
+    ///
+    /// Writes the database anew, without free space and without copies of what was deleted. No server may run on it
+    /// meanwhile; a running one gives free space back by itself, a little at a time. Takes up to twice the size of the
+    /// database on the same disk while it runs.
+    Vacuum(keys::Common),
     /// Show the version
     Version,
 }
@@ -135,6 +143,7 @@ impl Cli {
             Some(Command::Keys { command }) => run_keys(command, environment).map(done),
             Some(Command::Mcp { command }) => run_mcp(command, environment),
             Some(Command::Models { command }) => run_models(command, environment),
+            Some(Command::Vacuum(common)) => run_vacuum(&common).map(done),
             Some(Command::Version) => {
                 anstream::print!("{}", Self::command().render_version());
                 Ok(ExitCode::SUCCESS)
@@ -199,6 +208,13 @@ fn run_keys(command: KeysCommand, environment: &Environment) -> Result<(), Failu
     Ok(runtime()?.block_on(command.run(reach))?)
 }
 
+fn run_vacuum(common: &keys::Common) -> Result<(), Failure> {
+    telemetry::init("warn", LogFormat::Text)?;
+    let overrides = Overrides { store: common.store.clone(), ..Overrides::default() };
+    let (store, _) = config::load_store(common.config.as_deref(), &overrides)?;
+    Ok(vacuum::run(&store)?)
+}
+
 fn run_mcp(command: McpCommand, environment: &Environment) -> Result<ExitCode, Failure> {
     let common = command.common();
     telemetry::init(&common.log_level, LogFormat::Text)?;
@@ -238,7 +254,10 @@ fn summary(config: &Config) -> String {
         count => format!("{count}, besides those in the store"),
     };
     let quotas = quotas(&config.quotas);
-    let servers: Vec<_> = config.mcp.iter().map(|server| server.name.as_str()).collect();
+    let server = |server: &ServerConfig| {
+        format!("{} (timeout {:?}, max_timeout {:?})", server.name, server.timeout, server.max_timeout)
+    };
+    let servers: Vec<_> = config.mcp.iter().map(server).collect();
     let servers = if servers.is_empty() { String::new() } else { format!("\nmcp     {}", servers.join("\n        ")) };
     let tls = config.tls.as_ref().map(|tls| format!("\ntls     {}", tls.cert.display())).unwrap_or_default();
     format!(

@@ -10,4 +10,6 @@ mod keys;
 mod mcp;
 mod models;
 pub mod serve;
+mod space_metrics;
 pub mod telemetry;
+mod vacuum;

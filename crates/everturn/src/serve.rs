@@ -41,6 +41,7 @@ use crate::{
     api_document, banner, compose,
     config::{Config, Environment, Source, StoreLocation},
     keys::Door,
+    space_metrics,
 };
 
 /// How long connections may take to finish once nothing more is written to them.
@@ -64,6 +65,7 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
     refuse_open_to_all(&config, config.keys.is_empty() && !had_data)?;
     let opened = path.clone();
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(&opened, durability)).await??;
+    let space = Arc::clone(store.space());
     let store: Arc<dyn Store> = Arc::new(store);
     let secrets = secrets(&config, &path, had_data)?;
     let keys = compose::keys(&config, Arc::clone(&store)).await?;
@@ -82,6 +84,7 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
     mcp_metrics.register(&mut registry);
     let webhook_metrics = everturn_webhooks::Metrics::default();
     webhook_metrics.register(&mut registry);
+    space_metrics::register(space, &mut registry);
     let notices = compose::notices(&config);
     let webhook_parts =
         everturn_webhooks::Parts { store: Arc::clone(&store), written: notices.written(), metrics: webhook_metrics };

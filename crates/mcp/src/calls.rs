@@ -187,7 +187,7 @@ impl Calls {
         });
     }
 
-    /// Tells one call.
+    /// Tells one call. That is a sign of life: the server works on it.
     pub(crate) fn tell_progress(&self, token: &ProgressToken, method: &str, params: impl FnOnce() -> Option<Json>) {
         let reporter = self.table(|table| {
             table
@@ -210,12 +210,20 @@ impl Calls {
     }
 
     /// Tells every call what may be about any of them, unless some are of another tenant: nobody knows whose it is then.
+    /// If only one call is in flight, it is about that one, and a sign of life.
     pub(crate) fn tell_own(&self, method: &str, params: impl FnOnce() -> Option<Json>) {
         let reporters = self.table(|table| match table.only_tenant() {
             Some(_) => table.open.values().map(|open| open.reporter.clone()).collect(),
             None => Vec::new(),
         });
-        tell(reporters, method, params);
+        match reporters.as_slice() {
+            [only] => {
+                if let Some(params) = params() {
+                    only.notify(method, params);
+                }
+            }
+            _ => tell(reporters, method, params),
+        }
     }
 
     /// The call that asks: that of the request if it is known, else the only one that it can be. The question waits for a
@@ -301,7 +309,7 @@ fn tell(reporters: Vec<Reporter>, method: &str, params: impl FnOnce() -> Option<
     }
     if let Some(params) = params() {
         for reporter in reporters {
-            reporter.notify(method, params.clone());
+            reporter.overheard(method, params.clone());
         }
     }
 }
@@ -368,6 +376,27 @@ mod tests {
         // Two that never end: nobody is asked.
         assert!(calls.asker(None).await.is_none());
         drop((second, third));
+    }
+
+    #[test]
+    fn what_must_be_about_a_call_is_a_sign_of_its_life() {
+        let calls = Calls::default();
+        let (ann, _to_ann) = Reporter::new(4);
+        let life = ann.life();
+        let gives_sign = |tell: &dyn Fn()| {
+            let before = life.last();
+            tell();
+            life.last() > before
+        };
+        let news = || Some(Json::empty_object());
+        let _first = calls.open(tenant("ann"), ann);
+        let token = ProgressToken(NumberOrString::Number(3));
+        calls.table(|table| table.open.values_mut().for_each(|open| open.progress = Some(token.clone())));
+        assert!(gives_sign(&|| calls.tell_own("notifications/message", news)));
+        assert!(!gives_sign(&|| calls.tell_all("notifications/resources/list_changed", news)));
+        let _second = calls.open(tenant("ann"), Reporter::default());
+        assert!(!gives_sign(&|| calls.tell_own("notifications/message", news)), "it may be about the other");
+        assert!(gives_sign(&|| calls.tell_progress(&token, "notifications/progress", news)));
     }
 
     #[tokio::test]

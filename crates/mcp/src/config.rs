@@ -15,8 +15,10 @@ pub struct ServerConfig {
     pub name: String,
     /// How it is reached.
     pub endpoint: Endpoint,
-    /// How long one call may take.
+    /// How long one call may go without a sign of life: progress, or another notification that is about it.
     pub timeout: Duration,
+    /// How long one call may take in all.
+    pub max_timeout: Duration,
     /// How long it may take until it has told its tools.
     pub start_timeout: Duration,
     /// How many bytes of text of one result a model is given.
@@ -60,7 +62,9 @@ impl ServerConfig {
         Self {
             name: name.into(),
             endpoint,
-            timeout: Duration::from_secs(60),
+            // Many servers say nothing while they work: a build of five minutes must come through.
+            timeout: Duration::from_secs(10 * 60),
+            max_timeout: Duration::from_secs(60 * 60),
             start_timeout: Duration::from_secs(30),
             output_cap: 64 * 1024,
             max_message: 16 * 1024 * 1024,

@@ -1,9 +1,9 @@
 //! A server's tool, as the engine calls it.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use everturn_core::{EffectClass, Json, ToolSpec};
-use everturn_tools::{Origin, Tool, ToolContext, ToolFailure, ToolOutput};
+use everturn_tools::{Origin, TimeLimit, Tool, ToolContext, ToolFailure, ToolOutput};
 use futures_util::future::BoxFuture;
 
 use crate::{health::ToolReport, server::Server};
@@ -43,8 +43,9 @@ impl Tool for McpTool {
         Some(Origin { server: &self.server.config.name, tool: &self.tool })
     }
 
-    fn timeout(&self) -> Duration {
-        self.server.config.timeout
+    fn time_limit(&self) -> TimeLimit {
+        let config = &self.server.config;
+        TimeLimit { silence: config.timeout, total: config.max_timeout }
     }
 
     fn output_cap(&self) -> usize {

@@ -83,14 +83,14 @@ pub enum ModelEvent {
         /// Its whole input: a JSON object.
         input: Json,
     },
-    /// A tool call whose input is not a JSON object. The engine tells the model.
+    /// A tool call whose input cannot be used. The engine tells the model.
     BadToolCall {
         /// Which call.
         part: u32,
         /// The tool.
         name: String,
-        /// What came instead.
-        input: String,
+        /// What is wrong with the input, as the end of a sentence: "is not a JSON object: …".
+        problem: String,
     },
     /// What the provider has told of the call's tokens so far: all of it, not what is new. Comes as often as that changes,
     /// with some providers never, so that a call which is not brought to its end can be counted.

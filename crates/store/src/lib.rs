@@ -29,6 +29,6 @@ pub use secrets::{SecretBox, SecretError, SecretPlace};
 pub use session_command::{EndedTurn, NewSession, Shares, TruncateSession};
 #[cfg(feature = "test-support")]
 pub use sim::{Fault, Faults, SimStore};
-pub use sqlite::{Durability, OpenError, SqliteStore};
+pub use sqlite::{Durability, OpenError, Space, SqliteStore, Vacuumed};
 pub use store::Store;
 pub use usage::{UsageCount, UsageRow, UsageSlot};

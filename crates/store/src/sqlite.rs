@@ -11,6 +11,7 @@ mod chores;
 #[cfg(all(test, feature = "test-support"))]
 mod failure_tests;
 mod fault;
+mod free_space;
 #[cfg(all(test, feature = "test-support"))]
 mod history_tests;
 mod keys;
@@ -23,10 +24,13 @@ mod records;
 mod rows;
 mod schema;
 #[cfg(all(test, feature = "test-support"))]
+mod space_tests;
+#[cfg(all(test, feature = "test-support"))]
 mod tenancy_tests;
 mod tokens;
 mod trim;
 mod usage;
+mod vacuum;
 mod writer;
 
 use std::{path::Path, sync::Arc, thread::JoinHandle};
@@ -38,7 +42,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
-pub use self::open::OpenError;
+pub use self::{free_space::Space, open::OpenError, vacuum::Vacuumed};
 use self::{
     live::LiveTurns,
     open::Opened,
@@ -70,7 +74,9 @@ pub enum Durability {
 ///
 /// What is deleted is overwritten, and closing clears away the copies that its tables held until then. SQLite itself may
 /// leave copies of rows that it moved from page to page: a file of 64 MiB or less is written anew when it is closed after
-/// deletions, a larger one keeps them until somebody runs `VACUUM`.
+/// deletions, a larger one keeps them until somebody runs `everturn vacuum`.
+///
+/// The space of what is deleted goes back to the file system while the store is in use; see `free_space.rs`.
 ///
 /// A turn that several sessions share is kept once; each of the others has a row of a few bytes for it.
 ///
@@ -85,6 +91,7 @@ pub struct SqliteStore {
     readers: Readers,
     requests: Option<mpsc::Sender<Request>>,
     writer: Option<JoinHandle<()>>,
+    space: Arc<Space>,
 }
 
 impl SqliteStore {
@@ -94,14 +101,20 @@ impl SqliteStore {
         let live = Arc::new(LiveTurns::new(running));
         let (requests, inbox) = mpsc::channel(WAITING_REQUESTS);
         let unavailable = |what: String| OpenError::Unavailable { path: path.clone(), what };
-        let writer = Writer::new(&path, connection, Arc::clone(&live), ids, extent)
+        let space = Arc::<Space>::default();
+        let writer = Writer::new(&path, connection, Arc::clone(&live), ids, extent, Arc::clone(&space))
             .map_err(|error| unavailable(error.to_string()))?;
         let thread = std::thread::Builder::new().name("everturn-writer".to_owned()).spawn(move || {
             writer.run(inbox);
             drop(lock);
         });
         let thread = thread.map_err(|error| unavailable(error.to_string()))?;
-        Ok(Self { live, readers: Readers::new(path), requests: Some(requests), writer: Some(thread) })
+        Ok(Self { live, readers: Readers::new(path), requests: Some(requests), writer: Some(thread), space })
+    }
+
+    /// How large the file is and how much of it is free.
+    pub fn space(&self) -> &Arc<Space> {
+        &self.space
     }
 
     /// Ends all work and leaves the file in order. Calls that are under way get their answer.

@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use jiff::{Timestamp, tz::TimeZoneDatabase};
 use serde::Deserialize;
 
-use crate::{Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::{TimeLimit, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// Tells the date, the time and the weekday in a time zone.
 #[derive(Debug)]
@@ -89,8 +89,8 @@ impl Tool for Clock {
         EffectClass::ReadOnly
     }
 
-    fn timeout(&self) -> Duration {
-        Duration::from_secs(5)
+    fn time_limit(&self) -> TimeLimit {
+        TimeLimit { silence: Duration::from_secs(5), total: Duration::from_secs(5) }
     }
 
     fn call(&self, _: ToolContext, input: Json) -> BoxFuture<'static, Result<ToolOutput, ToolFailure>> {

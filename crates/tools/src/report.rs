@@ -3,6 +3,8 @@
 use everturn_core::Json;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::LifeSign;
+
 /// Something that a running call says before its result.
 #[derive(Debug)]
 pub enum Report {
@@ -41,27 +43,42 @@ pub enum Reply {
 
 /// Takes reports of one call. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Reporter(Option<mpsc::Sender<Report>>);
+pub struct Reporter {
+    reports: Option<mpsc::Sender<Report>>,
+    life: LifeSign,
+}
 
 impl Reporter {
     /// A reporter, and where its reports arrive. It holds so many at most.
     pub fn new(capacity: usize) -> (Self, mpsc::Receiver<Report>) {
         let (sender, receiver) = mpsc::channel(capacity);
-        (Self(Some(sender)), receiver)
+        (Self { reports: Some(sender), life: LifeSign::default() }, receiver)
     }
 
-    /// Passes news on. What nobody takes in time is lost: news must not hold a call up.
+    /// When the call last gave a sign of life.
+    pub fn life(&self) -> LifeSign {
+        self.life.clone()
+    }
+
+    /// Passes on news of this call, which are a sign of life. What nobody takes in time is lost: news must not hold a
+    /// call up.
     pub fn notify(&self, method: impl Into<String>, params: Json) {
-        if let Some(sender) = &self.0 {
-            let _ = sender.try_send(Report::Notification { method: method.into(), params });
+        self.life.give();
+        self.overheard(method, params);
+    }
+
+    /// Passes on news that may be of another call, and so are no sign of life of this one.
+    pub fn overheard(&self, method: impl Into<String>, params: Json) {
+        if let Some(reports) = &self.reports {
+            let _ = reports.try_send(Report::Notification { method: method.into(), params });
         }
     }
 
     /// Asks the person, and waits for the answer.
     pub async fn ask(&self, question: Question) -> Reply {
-        let Some(sender) = &self.0 else { return Reply::Cancelled };
+        let Some(reports) = &self.reports else { return Reply::Cancelled };
         let (answer, answered) = oneshot::channel();
-        if sender.send(Report::Question(question, answer)).await.is_err() {
+        if reports.send(Report::Question(question, answer)).await.is_err() {
             return Reply::Cancelled;
         }
         answered.await.unwrap_or(Reply::Cancelled)

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use everturn_core::{CallId, Content, EffectClass, EffectId, Json, SessionId, TenantId, ToolSpec, TurnId};
 use futures_util::future::BoxFuture;
 
-use crate::Reporter;
+use crate::{Reporter, TimeLimit};
 
 /// On whose behalf a tool runs.
 #[derive(Clone, Debug)]
@@ -91,9 +91,9 @@ pub trait Tool: Send + Sync + fmt::Debug + 'static {
         ToolKind::Runs
     }
 
-    /// How long one call may take. Time in which it waits for a person does not count.
-    fn timeout(&self) -> Duration {
-        Duration::from_secs(60)
+    /// How long one call may take.
+    fn time_limit(&self) -> TimeLimit {
+        TimeLimit { silence: Duration::from_secs(60), total: Duration::from_secs(60 * 60) }
     }
 
     /// How many bytes of text of its output the model is given; the rest is cut with a note.

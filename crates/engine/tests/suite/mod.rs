@@ -2,6 +2,7 @@ mod answers;
 mod approvals;
 mod artifacts;
 mod cancellation;
+mod clocks;
 mod compaction;
 mod cuts;
 mod documents;

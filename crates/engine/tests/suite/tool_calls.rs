@@ -223,7 +223,7 @@ async fn tools_that_fail_do_not_end_the_turn() {
         15 result c2 error: "Error: the tool crashed; this is a fault of the tool"
         16 result c3 error: "Error: the tool crashed; this is a fault of the tool"
         17 result c4: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[cut: 5000 bytes, the first 100 are shown]"
-        18 result c5 error: "Error: the tool gave no result within 30s, which is its limit"
+        18 result c5 error: "Tool call timed out: it gave no sign of life for 30s, which is its limit (`timeout`). Whether it had its effect is unknown; check before you call it again"
         19 step 2 with test/one
         20 text "Oh."
         21 step finished: Stop, 100+10 tokens: "Oh."

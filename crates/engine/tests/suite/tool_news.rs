@@ -75,6 +75,50 @@ async fn news_comes_in_order_before_the_result() {
     .await;
 }
 
+/// A tool that reports every 20 seconds, for so long, where silence may last 30 seconds and a call two minutes.
+fn lively(seconds: u64) -> Behaviour {
+    Behaviour::does(move |ToolContext { reporter, .. }| async move {
+        for step in 1..=seconds / 20 {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            progress(&reporter, step as usize);
+        }
+        "built".to_owned()
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_extends_a_call_up_to_its_maximum() {
+    let setup = calls(&["short", "long", "safe"])
+        .trusted("short", EffectClass::Effectful, lively(100))
+        .trusted("long", EffectClass::Effectful, lively(200))
+        .trusted("safe", EffectClass::Idempotent, lively(200));
+    let world = World::start(setup).await;
+    world.act(Act::User("go")).await;
+    let told = world.stored().await;
+    assert!(told.contains(r#"result c1: "built""#), "{told}");
+    let limit = "Tool call timed out: it took 120s in all, which is its limit (`max_timeout`).";
+    let unknown = format!(r#"result c2 error: "{limit} Whether it had its effect is unknown; check before you"#);
+    assert!(told.contains(&unknown), "{told}");
+    assert!(told.contains(&format!(r#"result c3 error: "{limit} You may call it again""#)), "{told}");
+    assert!(world.setup.ledger.running() == 0, "they were dropped");
+}
+
+/// What may be of another call says nothing of this one.
+#[tokio::test(start_paused = true)]
+async fn news_of_other_calls_is_no_sign_of_life() {
+    let overhears = Behaviour::does(async |ToolContext { reporter, .. }| {
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            reporter.overheard("notifications/message", Json::empty_object());
+        }
+        "done".to_owned()
+    });
+    let world = World::start(calls(&["deaf"]).trusted("deaf", EffectClass::ReadOnly, overhears)).await;
+    world.act(Act::User("go")).await;
+    let told = world.stored().await;
+    assert!(told.contains("no sign of life for 30s, which is its limit (`timeout`). You may call it again"), "{told}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn news_is_shown_while_the_tool_still_runs() {
     let gate = Gate::closed();

@@ -118,6 +118,7 @@ pub(super) struct McpServer {
     #[serde(default)]
     pub(super) headers: BTreeMap<Text, Text>,
     pub(super) timeout: Option<Text>,
+    pub(super) max_timeout: Option<Text>,
     pub(super) start_timeout: Option<Text>,
     pub(super) output_cap: Option<Number>,
     pub(super) max_message: Option<Number>,
@@ -262,4 +263,5 @@ pub(super) struct Retention {
     pub(super) sessions: Option<Text>,
     pub(super) deleted: Option<Text>,
     pub(super) interval: Option<Text>,
+    pub(super) clock_grace: Option<Text>,
 }

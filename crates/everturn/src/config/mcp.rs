@@ -39,6 +39,15 @@ pub(super) fn check(
         report.add(Some(name.span()), message, format!("use 1 to {MAX_NAME} characters of a-z 0-9 _ -, and no `__`"));
     }
     let timeout = duration(report, "timeout", server.timeout.as_ref());
+    let max_timeout = duration(report, "max_timeout", server.max_timeout.as_ref());
+    if let (Some(silence), Some(total), Some(text)) = (timeout, max_timeout, &server.max_timeout)
+        && total < silence
+    {
+        let message = format!("`max_timeout` is {total:?}, which is less than `timeout` ({silence:?})");
+        let hint =
+            "`timeout` is how long a call may go without a sign of life, `max_timeout` how long it may take in all";
+        report.add(Some(text.span()), message, hint.to_owned());
+    }
     let start_timeout = duration(report, "start_timeout", server.start_timeout.as_ref());
     let mut bytes = |name, value: &Option<file::Number>, allowed| {
         number(report, name, value.as_ref(), allowed).and_then(|n| usize::try_from(n).ok())
@@ -63,8 +72,12 @@ pub(super) fn check(
         .collect();
     let endpoint = endpoint(report, environment, name, server)?;
     let plain = ServerConfig::new(name.get_ref(), endpoint);
+    // Whoever sets one of the two must not trip over the default of the other.
+    let silence = timeout.unwrap_or_else(|| max_timeout.map_or(plain.timeout, |total| plain.timeout.min(total)));
+    let total = max_timeout.unwrap_or_else(|| plain.max_timeout.max(silence));
     Some(ServerConfig {
-        timeout: timeout.unwrap_or(plain.timeout),
+        timeout: silence,
+        max_timeout: total,
         start_timeout: start_timeout.unwrap_or(plain.start_timeout),
         output_cap: output_cap.unwrap_or(plain.output_cap),
         max_message: max_message.unwrap_or(plain.max_message),

@@ -15,5 +15,6 @@ pub(super) fn check(report: &mut Report<'_>, file: &file::Retention) -> Retentio
         sessions: time("sessions", &file.sessions),
         deleted: time("deleted", &file.deleted),
         interval: time("interval", &file.interval).unwrap_or(default.interval),
+        clock_grace: time("clock_grace", &file.clock_grace).unwrap_or(default.clock_grace),
     }
 }

@@ -1,16 +1,11 @@
 //! `everturn mcp call`.
 
-use std::{
-    io::IsTerminal as _,
-    process::ExitCode,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{io::IsTerminal as _, pin::pin, process::ExitCode, sync::Arc};
 
 use anyhow::{Context as _, bail};
 use everturn_core::{Block, CallId, Content, EffectId, Json, SessionId, TenantId, TurnId};
-use everturn_tools::{Reply, Report, Reporter, Tool, ToolContext, ToolFailure, ToolOutput};
-use tokio::sync::mpsc;
+use everturn_tools::{Reply, Report, Reporter, TimedOut, Tool, ToolContext, ToolFailure, ToolOutput};
+use tokio::sync::{mpsc, watch};
 
 use super::{Started, ask};
 use crate::config::{Config, Environment};
@@ -57,6 +52,8 @@ async fn call(started: &Started, server: &str, tool: &str, input: Json) -> anyho
         bail!("{problem}");
     }
     let (reporter, mut reports) = Reporter::new(REPORTS);
+    let life = reporter.life();
+    let (asking, is_asking) = watch::channel(false);
     let context = ToolContext {
         tenant: TenantId::local(),
         session: SessionId::mint(),
@@ -65,21 +62,34 @@ async fn call(started: &Started, server: &str, tool: &str, input: Json) -> anyho
         effect_id: EffectId::mint(),
         reporter,
     };
-    let mut calling = tool.call(context, input);
-    let mut deadline = Instant::now() + tool.timeout();
-    let result: Result<ToolOutput, ToolFailure> = loop {
-        tokio::select! {
+    let mut calling = pin!(tool.time_limit().hold(&life, is_asking, tool.call(context, input)));
+    let result: Result<Result<ToolOutput, ToolFailure>, TimedOut> = loop {
+        let report = tokio::select! {
             biased;
-            Some(report) = reports.recv() => deadline += show(report).await,
+            Some(report) = reports.recv() => report,
             result = &mut calling => break result,
-            () = tokio::time::sleep_until(deadline.into()) => {
-                bail!("the call took longer than {:?}, which is the server's `timeout`", tool.timeout());
+        };
+        // The call goes on while a person thinks; that time is not the call's.
+        asking.send_replace(matches!(report, Report::Question(..)));
+        let (mut shown, mut ended) = (pin!(show(report)), None);
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut calling, if ended.is_none() => ended = Some(result),
+                () = &mut shown => break,
             }
+        }
+        asking.send_replace(false);
+        if let Some(result) = ended {
+            break result;
         }
     };
     // What was reported with the last breath.
     drain(&mut reports).await;
-    Ok(result?)
+    match result {
+        Ok(result) => Ok(result?),
+        Err(limit) => bail!("{}", limit.told(tool.effect())),
+    }
 }
 
 fn find(started: &Started, server: &str, tool: &str) -> Option<Arc<dyn Tool>> {
@@ -96,15 +106,11 @@ async fn drain(reports: &mut mpsc::Receiver<Report>) {
     }
 }
 
-/// Shows a report, or asks what it asks. Tells how long a person took.
-async fn show(report: Report) -> Duration {
+/// Shows a report, or asks what it asks.
+async fn show(report: Report) {
     match report {
-        Report::Notification { method, params } => {
-            anstream::eprintln!("{}", news(&method, &params));
-            Duration::ZERO
-        }
+        Report::Notification { method, params } => anstream::eprintln!("{}", news(&method, &params)),
         Report::Question(question, answer) => {
-            let begun = Instant::now();
             let reply = if std::io::stdin().is_terminal() {
                 tokio::task::spawn_blocking(move || ask::ask(&question)).await.unwrap_or(Reply::Cancelled)
             } else {
@@ -112,7 +118,6 @@ async fn show(report: Report) -> Duration {
                 Reply::Declined
             };
             let _ = answer.send(reply);
-            begun.elapsed()
         }
     }
 }

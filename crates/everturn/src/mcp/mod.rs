@@ -30,7 +30,7 @@ pub(crate) enum McpCommand {
     /// Start a server and call one of its tools
     ///
     /// Prints the result; progress and log messages go to stderr. Questions of the server are asked on a terminal, and
-    /// declined elsewhere.
+    /// declined elsewhere. The call ends after the server's `timeout` without a sign of life, or `max_timeout` in all.
     Call {
         #[command(flatten)]
         common: Common,

@@ -61,6 +61,7 @@ fn help() {
               keys     Make, list and revoke the keys that callers show
               mcp      Look at MCP servers
               models   List what model providers offer, and try models out
+              vacuum   Give the database's free space back to the disk at once
               version  Show the version
               help     Print this message or the help of the given subcommand(s)
 
@@ -151,6 +152,7 @@ fn short_help() {
               keys     Make, list and revoke the keys that callers show
               mcp      Look at MCP servers
               models   List what model providers offer, and try models out
+              vacuum   Give the database's free space back to the disk at once
               version  Show the version
               help     Print this message or the help of the given subcommand(s)
 

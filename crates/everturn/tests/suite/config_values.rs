@@ -116,7 +116,8 @@ fn the_example_shows_the_defaults_of_mcp_servers() {
     let [files, search] = config.mcp.as_slice() else { panic!("two servers") };
     for server in [files, search] {
         let plain = ServerConfig::new("x", server.endpoint.clone());
-        assert_eq!((server.timeout, server.start_timeout), (plain.timeout, plain.start_timeout));
+        assert_eq!((server.timeout, server.max_timeout), (plain.timeout, plain.max_timeout));
+        assert_eq!(server.start_timeout, plain.start_timeout);
         assert_eq!((server.output_cap, server.max_message), (plain.output_cap, plain.max_message));
         assert!(server.enabled);
     }

@@ -24,6 +24,7 @@ mod shutdown;
 mod start;
 mod tenants;
 mod usage;
+mod vacuum;
 mod vendors;
 mod views;
 mod webhooks;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use everturn_core::{Block, Content, Json};
-use everturn_tools::{Report, Reporter};
+use everturn_tools::{Report, Reporter, TimeLimit};
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -147,10 +147,12 @@ async fn a_server_runs_where_it_is_told_to() {
 async fn bounds_are_those_of_the_configuration() {
     let mut config = bad(&[]);
     config.timeout = Duration::from_secs(7);
+    config.max_timeout = Duration::from_secs(70);
     config.output_cap = 1234;
     let world = World::ready(config).await;
     let tool = world.tools.get("bad__echo").unwrap();
-    assert_eq!((tool.timeout(), tool.output_cap()), (Duration::from_secs(7), 1234));
+    let limit = TimeLimit { silence: Duration::from_secs(7), total: Duration::from_secs(70) };
+    assert_eq!((tool.time_limit(), tool.output_cap()), (limit, 1234));
     assert!(!tool.is_builtin());
     let origin = tool.origin().unwrap();
     assert_eq!((origin.server, origin.tool), ("bad", "echo"));

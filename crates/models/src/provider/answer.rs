@@ -9,11 +9,19 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{failure::Fault, proof::Piece};
 use crate::model::{ModelEvent, ModelFinish};
 
-/// The most tool input that one answer may hold, in bytes, all calls together.
-pub(super) const MAX_TOOL_INPUT: usize = 1024 * 1024;
+/// The most tool input that one answer may hold, in bytes of JSON, all calls together. An artifact may have 4 MiB; JSON
+/// that writes everything but ASCII as `\u…` takes three times as much. The call that goes beyond is not made, and the
+/// model is told so.
+pub(super) const MAX_TOOL_INPUT: usize = 12 * 1024 * 1024;
+
+/// How much tool input of one answer is read at all, in bytes. A provider that sends more never stops by itself.
+pub(super) const MAX_INPUT_READ: usize = 16 * 1024 * 1024;
 
 /// The most calls that one answer may make.
 pub(super) const MAX_CALLS: usize = 128;
+
+/// How much of a bad input the model is shown, in characters.
+const SHOWN_INPUT: usize = 200;
 
 /// Reads one wire's frames.
 pub(super) trait Decoder: Send {
@@ -40,6 +48,8 @@ struct Call {
     name: String,
     input: String,
     open: bool,
+    /// Whether its input went beyond [`MAX_TOOL_INPUT`], and was dropped.
+    too_long: bool,
 }
 
 impl Answer {
@@ -96,7 +106,7 @@ impl Answer {
         }
         let part = self.calls.len() as u32;
         self.ready.push_back(ModelEvent::ToolCallStarted { part, name: name.clone() });
-        self.calls.push(Call { name, input: String::new(), open: true });
+        self.calls.push(Call { name, input: String::new(), open: true, too_long: false });
         Ok(part)
     }
 
@@ -105,7 +115,9 @@ impl Answer {
         if json.is_empty() {
             return Ok(());
         }
-        self.hold_input(part, json)?;
+        if !self.hold_input(part, json)? {
+            return Ok(());
+        }
         self.ready.push_back(ModelEvent::ToolInputDelta { part, json: json.to_owned() });
         Ok(())
     }
@@ -118,15 +130,20 @@ impl Answer {
         Ok(part)
     }
 
-    fn hold_input(&mut self, part: u32, json: &str) -> Result<(), Fault> {
+    /// Whether the input fits.
+    fn hold_input(&mut self, part: u32, json: &str) -> Result<bool, Fault> {
         self.input_bytes += json.len();
-        if self.input_bytes > MAX_TOOL_INPUT {
+        if self.input_bytes > MAX_INPUT_READ {
             return Err(Fault::TooMuchToolInput);
         }
-        if let Some(call) = self.calls.get_mut(part as usize) {
+        let Some(call) = self.calls.get_mut(part as usize) else { return Ok(true) };
+        call.too_long |= self.input_bytes > MAX_TOOL_INPUT;
+        if call.too_long {
+            call.input = String::new();
+        } else {
             call.input.push_str(json);
         }
-        Ok(())
+        Ok(!call.too_long)
     }
 
     /// Whether the input of an open call is a whole JSON object.
@@ -142,6 +159,13 @@ impl Answer {
         self.pieces.push(Piece::Call);
         let name = std::mem::take(&mut call.name);
         let input = std::mem::take(&mut call.input);
+        if call.too_long {
+            let problem = format!(
+                "is too long: one answer may hold {MAX_TOOL_INPUT} bytes of tool input, in all of its calls; write less at \
+                 once"
+            );
+            return self.ready.push_back(ModelEvent::BadToolCall { part, name, problem });
+        }
         // Several wires send nothing, or `null`, for a call without input.
         let json = match input.trim() {
             "" | "null" => Ok(Json::empty_object()),
@@ -149,7 +173,10 @@ impl Answer {
         };
         self.ready.push_back(match json {
             Ok(input) if input.is_object() => ModelEvent::ToolCall { part, name, input },
-            Ok(_) | Err(_) => ModelEvent::BadToolCall { part, name, input },
+            Ok(_) | Err(_) => {
+                let shown: String = input.chars().take(SHOWN_INPUT).collect();
+                ModelEvent::BadToolCall { part, name, problem: format!("is not a JSON object: {shown}") }
+            }
         });
     }
 

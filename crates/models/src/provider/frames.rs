@@ -4,7 +4,7 @@
 //! [`MAX_FRAME`], so that a provider cannot make us hold any amount.
 
 /// The largest frame, in bytes. Providers send kilobytes; images in answers would be the largest.
-pub(super) const MAX_FRAME: usize = 8 * 1024 * 1024;
+pub(super) const MAX_FRAME: usize = 16 * 1024 * 1024;
 
 /// How a stream is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -121,7 +121,9 @@ async fn step(model: &dyn Model, request: ModelRequest, made: &mut usize) -> Res
                 *made += 1;
                 calls.push(ToolUse { id: CallId::new(format!("call_{made}")), name, input });
             }
-            ModelEvent::BadToolCall { name, input, .. } => panic!("{} gave a bad call: {name} {input}", model.name()),
+            ModelEvent::BadToolCall { name, problem, .. } => {
+                panic!("{} gave a bad call: {name} {problem}", model.name())
+            }
             ModelEvent::Finished { usage, .. } => {
                 let content = Content::answer(thinking, signature, text, calls.clone());
                 return Ok(Step { content, calls, usage: usage.unwrap_or_default() });

@@ -23,8 +23,8 @@ pub(crate) async fn answer(model: &dyn Model, request: ModelRequest) -> String {
             Ok(ModelEvent::ToolCallStarted { part, name }) => (format!("call {part} started"), name),
             Ok(ModelEvent::ToolInputDelta { part, json }) => (format!("call {part} input"), json),
             Ok(ModelEvent::ToolCall { part, name, input }) => (format!("call {part}"), format!("{name} {input:?}")),
-            Ok(ModelEvent::BadToolCall { part, name, input }) => {
-                (format!("bad call {part}"), format!("{name} {input}"))
+            Ok(ModelEvent::BadToolCall { part, name, problem }) => {
+                (format!("bad call {part}"), format!("{name} {problem}"))
             }
             Ok(ModelEvent::Used(usage)) => ("used".to_owned(), format!("{}+{}", usage.input, usage.output)),
             Ok(ModelEvent::Finished { finish, usage }) => {

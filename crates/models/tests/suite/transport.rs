@@ -143,10 +143,10 @@ async fn error_bodies_are_read_to_a_limit() {
 
 #[tokio::test]
 async fn an_event_without_end_is_refused() {
-    let endless = format!("data: {}", "x".repeat(9 * 1024 * 1024));
+    let endless = format!("data: {}", "x".repeat(17 * 1024 * 1024));
     check(
         response("200 OK", &[EVENTS], &endless),
-        expect!["error: Rejected: test sent a single event of more than 8388608 bytes"],
+        expect!["error: Rejected: test sent a single event of more than 16777216 bytes"],
     )
     .await;
 }

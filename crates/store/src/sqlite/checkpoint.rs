@@ -77,6 +77,14 @@ impl Checkpointer {
         }
     }
 
+    /// Has the log copied though it is short.
+    pub(super) fn copy_soon(&mut self) {
+        self.copied_at = self.pages.load(Ordering::Relaxed);
+        if let Some(wake) = &self.wake {
+            let _ = wake.try_send(());
+        }
+    }
+
     /// Ends the thread.
     pub(super) fn stop(&mut self) {
         self.wake = None;

@@ -108,7 +108,7 @@ impl OpenError {
         }
     }
 
-    fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
+    pub(super) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let (path, what) = (path.to_owned(), error.to_string());
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt { path, what },
@@ -153,7 +153,6 @@ fn bare(path: &Path) -> rusqlite::Result<Connection> {
 
 fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // Free pages are taken by later events; moving pages to shrink the file would cost every commit.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
     match role {
@@ -204,6 +203,8 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Opened, OpenEr
     let mut connection = bare(path).map_err(failed)?;
     // Before anything is written, so that what is not ours stays as it is.
     check_origin(path, &connection)?;
+    // Before the first table: a new file has it from the start, an old one takes it over when it is next written anew.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(failed)?;
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(failed)?;
     if !mode.eq_ignore_ascii_case("wal") {

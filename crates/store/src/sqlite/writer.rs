@@ -1,6 +1,12 @@
 //! The one thread that writes.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+    thread::Thread,
+    time::Instant,
+};
 
 use everturn_core::TurnId;
 use rusqlite::{Connection, TransactionBehavior};
@@ -12,6 +18,7 @@ use tokio::sync::{
 use super::{
     batch::{Batch, RowIds},
     checkpoint::Checkpointer,
+    free_space::{FreeSpace, Space},
     live::LiveTurns,
     trim::{Extent, OLDEST},
 };
@@ -42,6 +49,7 @@ pub(super) struct Writer {
     ids: RowIds,
     extent: Extent,
     checkpointer: Checkpointer,
+    free_space: FreeSpace,
     /// Whether anything was deleted since the file was last put in order.
     may_hold_copies: bool,
 }
@@ -56,11 +64,13 @@ impl Writer {
         live: Arc<LiveTurns>,
         ids: RowIds,
         extent: Extent,
+        space: Arc<Space>,
     ) -> rusqlite::Result<Self> {
         let checkpointer = Checkpointer::start(path, &mut connection)?;
+        let free_space = FreeSpace::new(&connection, space)?;
         // Rows in `log` tell of a crash, before which sessions may have been deleted.
         let may_hold_copies = extent.load.rows > 0;
-        Ok(Self { connection, live, ids, extent, checkpointer, may_hold_copies })
+        Ok(Self { connection, live, ids, extent, checkpointer, free_space, may_hold_copies })
     }
 
     /// Works until nobody can ask any more. If it panics, the channel closes and everybody who waits is told so.
@@ -79,11 +89,12 @@ impl Writer {
                 Request::Run(job) => job(&self.connection),
             }
             self.checkpointer.after_commit(&self.connection);
+            self.free_space.changed();
         }
         self.close();
     }
 
-    /// Waits for a request, and meanwhile clears away what was deleted.
+    /// Waits for a request, and meanwhile clears away what was deleted and gives its space back.
     fn next(&mut self, requests: &mut mpsc::Receiver<Request>) -> Option<Request> {
         while self.extent.owed().is_some() {
             match requests.try_recv() {
@@ -96,6 +107,21 @@ impl Writer {
                 self.extent.owed = 0;
             }
             self.checkpointer.after_commit(&self.connection);
+            self.free_space.changed();
+        }
+        while let Some(due) = self.free_space.due() {
+            // Once it is due it comes first, so that a busy store shrinks too. It takes a small part of the time.
+            if due > Instant::now()
+                && let Poll::Ready(request) = receive_until(requests, due)
+            {
+                return request;
+            }
+            if self.free_space.work(&mut self.connection) {
+                // The file itself is cut when the log has been copied.
+                self.checkpointer.copy_soon();
+            } else {
+                self.checkpointer.after_commit(&self.connection);
+            }
         }
         requests.blocking_recv()
     }
@@ -127,7 +153,9 @@ impl Writer {
         if pages.saturating_mul(size) <= REWRITTEN {
             return self.connection.execute_batch("VACUUM");
         }
-        tracing::info!("copies of what was deleted may be left in unused parts of the database; VACUUM removes them");
+        let told =
+            "copies of what was deleted may be left in unused parts of the database; `everturn vacuum` removes them";
+        tracing::info!("{told}");
         Ok(())
     }
 
@@ -174,6 +202,31 @@ impl Writer {
         self.may_hold_copies |= gone.from_pages;
         self.extent = extent;
         Ok(done)
+    }
+}
+
+/// Wakes the writer.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for a request until a time. Ready with none if nobody can ask any more.
+fn receive_until(requests: &mut mpsc::Receiver<Request>, until: Instant) -> Poll<Option<Request>> {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        if let ready @ Poll::Ready(_) = requests.poll_recv(&mut context) {
+            return ready;
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Poll::Pending;
+        }
+        std::thread::park_timeout(left);
     }
 }
 

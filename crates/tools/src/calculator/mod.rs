@@ -9,7 +9,7 @@ use everturn_core::{EffectClass, Json, ToolSpec};
 use futures_util::future::{BoxFuture, FutureExt};
 use serde::Deserialize;
 
-use crate::{Tool, ToolContext, ToolFailure, ToolOutput};
+use crate::{TimeLimit, Tool, ToolContext, ToolFailure, ToolOutput};
 
 /// Evaluates an arithmetic expression.
 #[derive(Debug)]
@@ -71,8 +71,8 @@ impl Tool for Calculator {
         EffectClass::ReadOnly
     }
 
-    fn timeout(&self) -> Duration {
-        Duration::from_secs(5)
+    fn time_limit(&self) -> TimeLimit {
+        TimeLimit { silence: Duration::from_secs(5), total: Duration::from_secs(5) }
     }
 
     fn call(&self, _: ToolContext, input: Json) -> BoxFuture<'static, Result<ToolOutput, ToolFailure>> {

@@ -65,7 +65,8 @@ pub(crate) fn call_ends(part: u32, name: &str, input: &str) -> Beat {
 }
 
 pub(crate) fn bad_call(name: &str, input: &str) -> Beat {
-    Beat::Event(ModelEvent::BadToolCall { part: 0, name: name.to_owned(), input: input.to_owned() })
+    let problem = format!("is not a JSON object: {input}");
+    Beat::Event(ModelEvent::BadToolCall { part: 0, name: name.to_owned(), problem })
 }
 
 /// The provider tells what the call has used so far.

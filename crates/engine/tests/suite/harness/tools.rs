@@ -8,7 +8,7 @@ use std::{
 };
 
 use everturn_core::{EffectClass, EffectId, Json, ToolSpec};
-use everturn_tools::{Origin, Tool, ToolContext, ToolFailure, ToolOutput, ToolSet};
+use everturn_tools::{Origin, TimeLimit, Tool, ToolContext, ToolFailure, ToolOutput, ToolSet};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio::sync::watch;
 
@@ -164,8 +164,8 @@ impl Tool for TestTool {
         self.origin.as_ref().map(|(server, tool)| Origin { server, tool })
     }
 
-    fn timeout(&self) -> Duration {
-        Duration::from_secs(30)
+    fn time_limit(&self) -> TimeLimit {
+        TimeLimit { silence: Duration::from_secs(30), total: Duration::from_secs(120) }
     }
 
     fn output_cap(&self) -> usize {

@@ -148,7 +148,7 @@ fn bounds_and_effects() {
             error: unknown key `colour`
               --> everturn.toml:8:1
 
-            hint: the keys here are `command`, `env`, `cwd`, `url`, `headers`, `timeout`, `start_timeout`, `output_cap`, `max_message`, `effects`, `enabled`"#]],
+            hint: the keys here are `command`, `env`, `cwd`, `url`, `headers`, `timeout`, `max_timeout`, `start_timeout`, `output_cap`, `max_message`, `effects`, `enabled`"#]],
     );
     check_server(
         "command = ['x']\ntimeout = '5'\nstart_timeout = 'soon'\noutput_cap = 0\nmax_message = 1\n\
@@ -174,6 +174,18 @@ fn bounds_and_effects() {
               --> everturn.toml:7:17
 
             hint: did you mean `read_only`?"#]],
+    );
+}
+
+#[test]
+fn a_call_in_all_is_no_shorter_than_a_silence() {
+    check_server(
+        "command = ['x']\ntimeout = '5m'\nmax_timeout = '1m'",
+        expect![[r#"
+            error: `max_timeout` is 60s, which is less than `timeout` (300s)
+              --> everturn.toml:4:15
+
+            hint: `timeout` is how long a call may go without a sign of life, `max_timeout` how long it may take in all"#]],
     );
 }
 

@@ -9,7 +9,7 @@ use std::{
     sync::{Mutex, OnceLock},
 };
 
-use axum::{Json, Router, body::Body, response::Response, routing::post};
+use axum::{Json, Router, body::Body, extract::DefaultBodyLimit, response::Response, routing::post};
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -210,6 +210,8 @@ pub(super) fn base_url() -> &'static str {
         let address = listener.local_addr().unwrap();
         let play = post(async |Json(request)| play(request));
         let app = Router::new().route("/v1/chat/completions", play.clone()).route("/api/chat", play);
+        // Histories may hold whole artifacts.
+        let app = app.layer(DefaultBodyLimit::disable());
         runtime().spawn(async move {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             axum::serve(listener, app).await.unwrap();

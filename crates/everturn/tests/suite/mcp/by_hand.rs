@@ -258,7 +258,7 @@ fn calls() {
         ----- stdout
         ----- stderr
         progress 0
-        error: the call took longer than 2s, which is the server's `timeout`
+        error: Tool call timed out: it gave no sign of life for 2s, which is its limit (`timeout`). Whether it had its effect is unknown; check before you call it again
     "#]],
     );
     let question = r#"{"message": "Which?", "requestedSchema": {"type": "object", "properties": {}}}"#;

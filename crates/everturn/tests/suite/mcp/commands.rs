@@ -119,6 +119,7 @@ fn a_configuration_is_checked_before_it_is_used() {
     ));
     let Ran { code, stdout, stderr } = run(good.path(), &["config", "check"]);
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    assert!(stdout.contains("mcp     box (timeout 600s, max_timeout 3600s)"), "{stdout}");
     let bad = folder(
         "tools = ['boks/*', 'box/echo']\n[mcp.box]\ncommand = ['x']\nurl = 'http://localhost/mcp'\n\
          [mcp.web]\nurl = 'https://me:hunter2@localhost/mcp'\ntimeout = 'soon'\n[mcp.Nice__Name]\ncommand = ['x']\n\

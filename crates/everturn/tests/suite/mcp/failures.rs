@@ -83,6 +83,33 @@ fn a_server_elsewhere_that_goes_away_and_comes_back() {
     assert_eq!(only("mcp-away-back"), "back");
 }
 
+/// What the model is told of a call that has effects.
+const SILENT: &str = "Tool call timed out: it gave no sign of life for 300ms, which is its limit (`timeout`). Whether it \
+    had its effect is unknown; check before you call it again";
+
+#[test]
+fn a_tool_that_shows_progress_may_take_longer() {
+    let world = World::with_box("", "timeout = '1s'\nmax_timeout = '1m'", "");
+    let until = world.traces.text("enough");
+    script("mcp-ticks", [Reply::calls(&[("box__steps", json!({ "until": until }))]), Reply::says(&["Ready."])]);
+    let turn = play(&world.client(), "mcp-ticks");
+    // Forty steps of 50 ms are longer than the server may be silent.
+    turn.open().until("\"progress\":40");
+    std::fs::write(&until, "").unwrap();
+    assert_eq!(turn.complete()["final_response"], "Ready.");
+    assert_eq!(only("mcp-ticks"), "enough steps");
+}
+
+#[test]
+fn a_tool_that_never_stops_reporting() {
+    let world = World::with_box("", "timeout = '400ms'\nmax_timeout = '900ms'\neffects = { steps = 'idempotent' }", "");
+    let never = json!({ "until": world.traces.text("never") });
+    world.call("mcp-endless", &[("box__steps", never)]);
+    let limit = "it took 900ms in all, which is its limit (`max_timeout`)";
+    assert_eq!(only("mcp-endless"), format!("Tool call timed out: {limit}. You may call it again"));
+    cancelled(&world);
+}
+
 #[test]
 fn a_tool_that_takes_too_long() {
     let world = World::with_box("", "timeout = '300ms'", "");
@@ -90,7 +117,7 @@ fn a_tool_that_takes_too_long() {
     let begun = Instant::now();
     let turn = world.call("mcp-slow", &[("box__wait", never), ("box__echo", json!({ "text": "quick" }))]);
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    assert_eq!(told("mcp-slow"), ["Error: the tool gave no result within 300ms, which is its limit", "quick"]);
+    assert_eq!(told("mcp-slow"), [SILENT, "quick"]);
     assert_eq!(results(&turn.frames()).iter().filter(|(_, success, _)| *success).count(), 1);
     let heard = cancelled(&world);
     assert!(heard["params"]["requestId"].is_number(), "{heard}");

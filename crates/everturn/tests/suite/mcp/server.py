@@ -95,6 +95,14 @@ def call(number, params):
         return text("waited")
     if tool == "parts":
         return {"content": [{"type": "text", "text": part} for part in given["texts"]]}
+    if tool == "steps" and "until" in given:
+        step = 0
+        while not os.path.exists(given["until"]):
+            step += 1
+            params = {"progressToken": meta["progressToken"], "progress": step}
+            send({"method": "notifications/progress", "params": params})
+            time.sleep(0.05)
+        return text("enough steps")
     if tool == "steps":
         for step, words in enumerate(given["words"], 1):
             params = {"progressToken": meta["progressToken"], "progress": step, "total": len(given["words"]), "message": words}

@@ -19,6 +19,13 @@ fn progress_is_shown() {
     let call = &frames[1].data["tool_call_id"];
     let half = json!({ "type": "tool_progress", "tool_call_id": call, "progress": 1, "total": 2, "message": "half" });
     assert_eq!(frames[2].data, half);
+    // In the other dialects that have a word for it, too.
+    let stream = |view: &str| turn.client.send("GET", &format!("{}/stream?as={view}", turn.path()), "").body;
+    let openai = stream("openai-progress");
+    assert_eq!(openai.matches(r#""status":"running","progress":{"message":"#).count(), 2, "{openai}");
+    for view in ["goose", "goose-seed"] {
+        assert_eq!(stream(view).matches("notifications/progress").count(), 2, "{view}");
+    }
 }
 
 #[test]

@@ -274,6 +274,35 @@ fn what_is_too_long_is_told_to_the_model() {
     assert_eq!(listed(&world.client())[0]["versions"][0]["bytes"], 1024);
 }
 
+/// What an artifact may have, a model can write, however much its JSON is larger; a byte more and the model is told.
+#[test]
+fn the_largest_artifact_can_be_written() {
+    const LIMIT: usize = 4 * 1024 * 1024;
+    let agent = "[[agents]]\nname = 'wide'\nmodel = 'script/model'\ntitles = false\ncontext_window = 50000000\n\
+                 tools = ['create_artifact', 'update_artifact']\n";
+    let world = World::with(&(super::world::config("") + agent));
+    let content = "\"é\"\n".repeat(LIMIT / 5) + "okay";
+    assert_eq!(content.len(), LIMIT);
+    let create = |content: &str| json!({ "title": "Long", "type": "text", "content": content }).to_string();
+    // In pieces, with everything but ASCII escaped, as some providers write it.
+    let escaped = create(&content).replace('é', "\\u00e9");
+    let pieces = escaped.as_bytes().chunks(256 * 1024).map(|piece| std::str::from_utf8(piece).unwrap());
+    let begun = Reply::new().call_begins("create_artifact");
+    let whole = pieces.fold(begun, Reply::input).finish("tool_calls");
+    let beyond = Reply::calls(&[("create_artifact", serde_json::from_str(&create(&(content.clone() + "!"))).unwrap())]);
+    script("artifacts-largest", [whole, beyond, Reply::says(&["Kept."])]);
+    let turn =
+        super::world::spawn(&world.client(), &json!({ "agent_id": "wide", "message": "play artifacts-largest" }));
+    let frames = turn.frames();
+    let told: Vec<_> = frames.iter().filter(|frame| frame.kind() == "tool_completed").collect();
+    assert_eq!(told.len(), 2, "{:?}", frames.last());
+    assert_eq!(told[0].data["success"], true, "{told:?}");
+    let error = format!("Error: the content has {} bytes, the limit is {LIMIT}; make it shorter", LIMIT + 1);
+    assert_eq!(told[1].data["message"], error);
+    let id = frames.last().unwrap().data["artifacts"][0]["artifact_id"].as_str().unwrap().to_owned();
+    assert!(download(&world.client(), &id).body == content, "what was written is what is kept");
+}
+
 /// An artifact belongs to its session: the agent of another one cannot change it.
 #[test]
 fn only_its_own_session_changes_it() {

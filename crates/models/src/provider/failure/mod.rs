@@ -18,7 +18,7 @@ pub(super) use self::{
     words::number_after,
 };
 use super::{
-    answer::{MAX_CALLS, MAX_TOOL_INPUT},
+    answer::{MAX_CALLS, MAX_INPUT_READ},
     frames::MAX_FRAME,
 };
 use crate::model::{ModelError, ModelErrorKind};
@@ -128,7 +128,7 @@ impl Failures {
             }
             Fault::TooMuchToolInput => (
                 ModelErrorKind::Rejected,
-                format!("{provider} sent more than {MAX_TOOL_INPUT} bytes of tool input in one answer"),
+                format!("{provider} sent more than {MAX_INPUT_READ} bytes of tool input in one answer"),
             ),
             Fault::TooManyCalls => {
                 (ModelErrorKind::Rejected, format!("{provider} sent more than {MAX_CALLS} tool calls in one answer"))

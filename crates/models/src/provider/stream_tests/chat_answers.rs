@@ -248,8 +248,8 @@ fn chat_oddities() {
             call 0 input: {"x":
             call 1 starts: b
             call 1 input: [1]
-            bad call 0: a {"x":
-            bad call 1: b [1]
+            bad call 0: a is not a JSON object: {"x":
+            bad call 1: b is not a JSON object: [1]
             MaxTokens ?"#]],
     );
     check(

@@ -149,7 +149,7 @@ fn gemini_parts() {
         "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"name\":\"clock\",\"args\":[]}},{\"text\":\"x\"}]},\"finishReason\":\"STOP\"}]}\n\n",
         expect![[r#"
             call 0 starts: clock
-            bad call 0: clock []
+            bad call 0: clock is not a JSON object: []
             Text("x")
             ThinkingSignature(":{\"from\":\"\",\"pieces\":[\"call\",{\"text\":1}]}")
             Stop ?"#]],

@@ -66,7 +66,7 @@ fn show(items: &[Item]) -> String {
         Ok(ModelEvent::ToolCallStarted { part, name }) => format!("call {part} starts: {name}"),
         Ok(ModelEvent::ToolInputDelta { part, json }) => format!("call {part} input: {json}"),
         Ok(ModelEvent::ToolCall { part, name, input }) => format!("call {part}: {name} {input:?}"),
-        Ok(ModelEvent::BadToolCall { part, name, input }) => format!("bad call {part}: {name} {input}"),
+        Ok(ModelEvent::BadToolCall { part, name, problem }) => format!("bad call {part}: {name} {problem}"),
         Ok(ModelEvent::Used(usage)) => format!("used {}+{}", usage.input, usage.output),
         Ok(ModelEvent::Finished { finish, usage }) => {
             format!("{finish:?} {}", usage.map_or("?".to_owned(), |usage| format!("{}+{}", usage.input, usage.output)))
@@ -165,16 +165,27 @@ fn what_an_answer_holds_is_bounded() {
         )
     };
     let last = |stream: String| show(&read(ProviderKind::OpenAi, [stream.as_bytes()]).split_off(1)[..]);
-    let input = call(0, &"1".repeat(1000)).repeat(1100);
-    assert!(last(input).ends_with("Rejected: test sent more than 1048576 bytes of tool input in one answer"));
+    let long = "1".repeat(1024 * 1024);
+    assert!(
+        last(call(0, &long).repeat(17))
+            .ends_with("Rejected: test sent more than 16777216 bytes of tool input in one answer")
+    );
+    // A call that is too long is the model's business; those before it stand.
+    let good = call(0, "{}");
+    let stop = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n";
+    let told = last(good + &call(1, &long).repeat(13) + stop);
+    assert!(told.contains("\ncall 0: a {}\n"), "{}", &told[told.len() - 1000..]);
+    let problem =
+        "bad call 1: a is too long: one answer may hold 12582912 bytes of tool input, in all of its calls; write less";
+    assert!(told.contains(problem), "{}", &told[told.len() - 1000..]);
     let calls: String = (0..200).map(|index| call(index, "")).collect();
     assert!(last(calls).ends_with("Rejected: test sent more than 128 tool calls in one answer"));
-    let frame = format!("data: [DONE\n\ndata: {}", "1".repeat(9 * 1024 * 1024));
+    let frame = format!("data: [DONE\n\ndata: {}", "1".repeat(17 * 1024 * 1024));
     let items = read(ProviderKind::OpenAi, [frame.as_bytes()]);
     assert_eq!(show(&items), "Unavailable: test sent what is no part of an answer: [DONE");
-    let frame = "1".repeat(9 * 1024 * 1024);
+    let frame = "1".repeat(17 * 1024 * 1024);
     let items = read(ProviderKind::Ollama, [frame.as_bytes()]);
-    assert_eq!(show(&items), "Rejected: test sent a single event of more than 8388608 bytes");
+    assert_eq!(show(&items), "Rejected: test sent a single event of more than 16777216 bytes");
 }
 
 #[test]
