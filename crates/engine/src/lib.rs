@@ -19,6 +19,7 @@ mod doubt;
 mod draft;
 mod engine;
 mod error;
+mod fitting;
 mod follower;
 mod forms;
 mod history;
