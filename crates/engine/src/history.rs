@@ -38,7 +38,7 @@ impl Turn {
     /// A guess at the tokens of the next call's input.
     pub(crate) fn estimated_context(&self) -> u64 {
         let (system, messages) = self.context();
-        let tools = self.agent.tool_specs(&self.config, &self.shared.tools);
+        let tools = self.tool_specs();
         let documents = self.documents.estimate(&messages);
         context::estimate_text(&system) + context::estimate(&messages) + context::estimate_tools(&tools) + documents
     }

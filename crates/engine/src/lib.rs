@@ -38,6 +38,7 @@ mod profiles;
 mod projection;
 mod questions;
 mod queue;
+mod read_result;
 mod reader;
 mod repetition;
 mod retention;
