@@ -5,7 +5,6 @@ use everturn_core::submission::Refused;
 use everturn_engine::{Submit, SubmitError};
 use everturn_http::{Scope, document, submission_key};
 use http::HeaderMap;
-use serde_json::json;
 
 use crate::{
     answers::{Always, Keyed, NoSession, NotCompacted},

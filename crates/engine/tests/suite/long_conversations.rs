@@ -308,6 +308,21 @@ async fn a_summary_is_asked_for_shorter_after_one_that_cannot_be_used() {
     assert!(asked.windows(2).all(|pair| pair[1] == pair[0] / 2), "{asked:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_summary_is_asked_for_within_the_limits_of_the_agent() {
+    let model =
+        strict(4000, |request| vec![say(&if is_summary(request) { "Short.".to_owned() } else { "b".repeat(400) })]);
+    let setup = Setup::with_models([model.clone()]).agent(|agent| agent.model_options.max_output_tokens = Some(100));
+    let world = World::start(setup).await;
+    while !model.requests().iter().any(is_summary) {
+        let started = world.begin(&"a".repeat(400)).await;
+        world.transcript(&started).await;
+    }
+    let request = model.requests().into_iter().find(is_summary).unwrap();
+    assert_eq!(request.options.max_output_tokens, Some(100));
+    assert!(text(&request).contains("in at most 25 words"), "{}", text(&request));
+}
+
 /// A conversation of so many turns with this window, each of a step that calls a tool and one that answers. Gives the input
 /// tokens of all model calls, those of summaries, and how many of them there were.
 async fn cost(turns: usize, window: u64) -> (u64, u64, usize) {
