@@ -6,7 +6,7 @@ use std::{
 };
 
 use everturn_core::{
-    Block, Content, EffectClass, Event, Message, Usage, compaction::READ_RESULT, context, submission::Submission,
+    Block, Content, EffectClass, Event, Message, Usage, compaction::READ_RESULT, submission::Submission,
 };
 use everturn_models::{ModelErrorKind, ModelFinish, ModelRequest};
 

@@ -33,7 +33,7 @@ fn an_idle_session_is_compacted_and_its_clients_are_told() {
     assert_eq!((&told["summarised"], &told["shortened"]), (&json!(true), &json!(0)), "{told}");
     assert!(told["messages"].as_u64().unwrap() >= 4, "{told}");
     let (before, after) = (told["tokens_before"].as_u64().unwrap(), told["tokens_after"].as_u64().unwrap());
-    assert!(after * 2 < before, "{told}");
+    assert!(after * 3 < before * 2, "{told}");
     assert_eq!(frames[2].data["total_input_tokens"], 10, "the summary is counted");
     assert_eq!((turn.shown()["status"].clone(), turn.shown()["input"].clone()), (json!("completed"), json!("")));
     // The same key has no second effect.
