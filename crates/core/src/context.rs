@@ -11,8 +11,6 @@ use crate::{Block, CallId, Compaction, Content, Message, ToolSpec, ToolUse};
 pub const INTERRUPTED: &str = "Tool call interrupted: it gave no result";
 /// Opens a conversation whose first words are not the user's.
 const OPENING: &str = "(the conversation goes on)";
-/// Begins the message that stands for older history.
-pub const SUMMARY_PREFIX: &str = "Summary of the conversation so far:\n";
 
 /// A conversation in the form that every provider takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,14 +23,21 @@ pub struct Conversation {
     pub messages: Vec<Message>,
 }
 
-/// Full history with everything that a compaction covers replaced by its summary. System messages stay.
+/// What a model is given of full history after a compaction: system messages that are covered, the first user message, the
+/// summary, the current user message if it is covered, then everything that is not covered.
+///
+/// Only grows: for a compaction that was made of a history, messages that come later are added at the end as they are.
 pub fn compact(history: &[Message], compaction: Option<&Compaction>) -> Vec<Message> {
     let Some(compaction) = compaction else { return history.to_vec() };
     let covered = compaction.covers.min(history.len());
+    let given = |at: usize| compaction.given(at, &history[at]);
+    let kept = |at: Option<usize>| at.filter(|at| *at < covered).map(given);
     let standing = history[..covered].iter().filter(|message| matches!(message, Message::System { .. }));
     let mut compacted: Vec<_> = standing.cloned().collect();
-    compacted.push(Message::System { content: format!("{SUMMARY_PREFIX}{}", compaction.summary) });
-    compacted.extend_from_slice(&history[covered..]);
+    compacted.extend(kept(compaction.first));
+    compacted.extend(compaction.stand_in());
+    compacted.extend(kept(compaction.current));
+    compacted.extend((covered..history.len()).map(given));
     compacted
 }
 
@@ -224,9 +229,14 @@ fn estimate_message(message: &Message) -> u64 {
 /// cover, more than `covered` already are. Cuts where a user speaks if such a place will do, else before a model's
 /// step; never between a call and its result, and never so that nothing stays. `None` if there is no such place.
 pub fn cut(history: &[Message], covered: usize, keep: u64) -> Option<usize> {
+    cut_by(history, covered, keep, |at| estimate_message(&history[at]))
+}
+
+/// As [`cut`], with the tokens of the message at a place.
+pub(crate) fn cut_by(history: &[Message], covered: usize, keep: u64, size: impl Fn(usize) -> u64) -> Option<usize> {
     let mut kept = vec![0; history.len() + 1];
     for at in (0..history.len()).rev() {
-        kept[at] = kept[at + 1] + estimate_message(&history[at]);
+        kept[at] = kept[at + 1] + size(at);
     }
     let places = || {
         (covered + 1..history.len())

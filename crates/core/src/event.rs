@@ -7,8 +7,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, ArtifactDelta, ArtifactRef, ArtifactStarted, CallId, CallRoute, Content, EffectClass, EffectId, FormId,
-    FormOpened, Json, KeyId, Message, ModelOptions, Timestamp, ToolUse, Usage, Wait,
+    Answer, ArtifactDelta, ArtifactRef, ArtifactStarted, CallId, CallRoute, Compaction, Content, EffectClass, EffectId,
+    FormId, FormOpened, Json, KeyId, Message, ModelOptions, Timestamp, ToolUse, Usage, Wait,
 };
 
 /// One entry of a turn's log. `segment.rs` gives each kind its stored number.
@@ -136,7 +136,7 @@ pub enum Event {
         /// How many; never zero.
         count: u32,
     },
-    /// What the model is given of older history was replaced by a summary.
+    /// What the model is given of history changed: a summary stands for older messages, or large ones are shortened.
     HistoryCompacted(Compaction),
     /// The turn is over. Always the last event.
     TurnEnded(TurnEnded),
@@ -183,6 +183,9 @@ pub struct TurnStarted {
     /// The client's name for it, where it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// Whether it compacts history and does nothing else: no model answers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compacts: bool,
     /// What the turns of the session had used before.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     pub used_before: Usage,
@@ -236,17 +239,6 @@ pub enum Finish {
     Refusal,
     /// Cut short by a stop, a deadline or a failure; the content is what had arrived.
     Aborted,
-}
-
-/// See [`Event::HistoryCompacted`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compaction {
-    /// Stands in for the older messages.
-    pub summary: String,
-    /// How many messages of the session's full history it stands for, counted from the first.
-    pub covers: usize,
-    /// What making it used.
-    pub usage: Usage,
 }
 
 /// See [`Event::TurnEnded`].

@@ -32,6 +32,8 @@ pub struct TurnState {
     pub finish: Option<Finish>,
     /// The calls of the last finished step, until the next one begins.
     pub calls: Vec<CallState>,
+    /// Whether the turn compacts history and does nothing else.
+    pub compacts: bool,
     /// The last compaction that this turn made.
     pub compaction: Option<Compaction>,
     /// The text of the last finished step.
@@ -124,6 +126,7 @@ impl TurnState {
                 self.settled.extend_from_slice(&started.input);
                 self.by.clone_from(&started.by);
                 self.options.clone_from(&started.options);
+                self.compacts = started.compacts;
                 self.phase = Phase::Running;
                 self.leg_start = seq;
             }

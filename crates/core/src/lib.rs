@@ -8,6 +8,7 @@ mod agent;
 mod answer;
 mod artifact;
 mod call;
+pub mod compaction;
 pub mod context;
 mod event;
 mod fold;
@@ -31,7 +32,8 @@ pub use agent::{OptionSpec, OptionValue, Overlay, SessionConfig, ToolRef, ToolSp
 pub use answer::Answer;
 pub use artifact::{ArtifactDelta, ArtifactRef, ArtifactStarted};
 pub use call::{CallRoute, EffectClass, ToolUse, Wait, WaitingCall, WaitingFor, Wake};
-pub use event::{CancelReason, Compaction, Event, FailureCode, Finish, Outcome, StepFinished, TurnEnded, TurnStarted};
+pub use compaction::Compaction;
+pub use event::{CancelReason, Event, FailureCode, Finish, Outcome, StepFinished, TurnEnded, TurnStarted};
 pub use fold::{CallState, Phase, StepState, Timer, TurnState};
 pub use form::{FormKind, FormOpened};
 pub use id::{

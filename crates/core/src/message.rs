@@ -2,6 +2,8 @@
 //!
 //! The wire forms of the dialects differ from this one and from each other; each dialect converts.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{CallId, DocumentId, ToolUse};
@@ -139,20 +141,6 @@ impl Content {
         }
     }
 
-    /// All text in it, each part on lines of its own.
-    pub fn lines(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
-            Self::Blocks(blocks) => {
-                let texts = blocks.iter().filter_map(|block| match block {
-                    Block::Text(text) => Some(text.as_str()),
-                    Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } | Block::Document { .. } => None,
-                });
-                texts.collect::<Vec<_>>().join("\n")
-            }
-        }
-    }
-
     /// All text in it, joined.
     pub fn text(&self) -> String {
         match self {
@@ -167,14 +155,26 @@ impl Content {
         }
     }
 
-    /// The texts of a tool's result: parts that stand by themselves, each on lines of its own.
-    pub fn result_text(&self) -> String {
+    /// All text in it, each part on lines of its own: the parts of a result or of instructions stand by themselves.
+    pub fn lines(&self) -> String {
         let Self::Blocks(blocks) = self else { return self.text() };
         let texts = blocks.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.as_str()),
             Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } | Block::Document { .. } => None,
         });
         texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// All text in it, with a line for each image and each document.
+    pub fn text_and_media(&self) -> String {
+        let Self::Blocks(blocks) = self else { return self.text() };
+        let parts = blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(Cow::Borrowed(text.as_str())),
+            Block::Image { .. } => Some(Cow::Borrowed("[image]")),
+            Block::Document { name, .. } => Some(Cow::Owned(format!("[document {name}]"))),
+            Block::Thinking { .. } | Block::ToolUse(_) => None,
+        });
+        parts.collect::<Vec<_>>().join("\n")
     }
 
     /// Whether there is nothing in it.

@@ -16,6 +16,8 @@ pub enum Next {
     RestartStep,
     /// A model call that the turn has paused before, once more.
     RetryStep,
+    /// Compact history.
+    Compact,
     /// Resolve these calls, all at once.
     Resolve(Vec<Resolution>),
     /// Ask a person, for each of these calls.
@@ -57,6 +59,9 @@ pub fn next(state: &TurnState, max_steps: u32) -> Next {
     match state.phase {
         Phase::New | Phase::Waiting(_) | Phase::Ended(_) => return Next::Rest,
         Phase::Running => {}
+    }
+    if state.compacts {
+        return if state.compaction.is_some() { Next::End(Outcome::Completed) } else { Next::Compact };
     }
     if let Some(step) = &state.step {
         return if step.paused { Next::RetryStep } else { Next::RestartStep };

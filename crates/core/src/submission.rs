@@ -19,6 +19,8 @@ pub enum Submission {
     Answers(Vec<Answer>),
     /// Answers to some of them; the turn does what it can with these and waits for the others.
     SomeAnswers(Vec<Answer>),
+    /// Have history compacted now, by a turn that does nothing else.
+    Compact,
 }
 
 /// What becomes of a message that comes while a turn is under way.
@@ -123,6 +125,10 @@ pub fn admit(
         Submission::Begin(messages) => admit_message(phase, messages, on_busy),
         Submission::Answers(answers) => admit_answers(phase, answers, Extent::All, answered),
         Submission::SomeAnswers(answers) => admit_answers(phase, answers, Extent::Some, answered),
+        Submission::Compact => match phase {
+            SessionPhase::Idle => Ok(Admission::Begin),
+            SessionPhase::Running | SessionPhase::Waiting(_) => Err(Refused::Busy),
+        },
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Begin {
     pub(crate) supersedes: Option<Superseded>,
     pub(crate) prior: Prior,
     pub(crate) input: Vec<Message>,
+    /// Whether it compacts history and does nothing else.
+    pub(crate) compacts: bool,
 }
 
 /// A turn that another takes the place of.
@@ -60,7 +62,7 @@ impl Engine {
         slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         let Place { session, agent, config } = place;
-        let Begin { opening, expected_version, used_before, last_used, supersedes, prior, input } = begin;
+        let Begin { opening, expected_version, used_before, last_used, supersedes, prior, input, compacts } = begin;
         let tenant = submit.tenant.clone();
         let at = Timestamp::now();
         let opens_session = expected_version.is_none() && opening.is_empty();
@@ -76,6 +78,7 @@ impl Engine {
             input: input.clone(),
             begins_history: submit.begins_history,
             request: submit.request.clone(),
+            compacts,
             used_before,
             last_used,
             by: submit.account.key.clone(),

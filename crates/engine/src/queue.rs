@@ -127,6 +127,7 @@ impl Engine {
             input,
             begins_history,
             request: None,
+            compacts: false,
             used_before,
             last_used: last_used(&turns),
             by: by.clone(),

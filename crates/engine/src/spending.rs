@@ -13,6 +13,10 @@ fn spent(event: &Event) -> Option<UsageCount> {
     if matches!(event, Event::StepFinished(finished) if unmade(finished)) {
         return None;
     }
+    // Made without a model.
+    if matches!(event, Event::HistoryCompacted(made) if made.usage.is_zero()) {
+        return None;
+    }
     let tokens = match event {
         Event::StepFinished(finished) => finished.usage,
         Event::StepRestarted { usage, .. } => *usage,

@@ -180,13 +180,7 @@ impl Turn {
             self.pause(Wait { calls: Vec::new(), wake_at: Some(wake_at) }).await?;
             return Ok(false);
         }
-        let code = match error.kind {
-            ModelErrorKind::RateLimited => FailureCode::LlmRateLimited,
-            ModelErrorKind::Unavailable => FailureCode::LlmProviderUnavailable,
-            ModelErrorKind::Timeout => FailureCode::LlmRequestTimeout,
-            ModelErrorKind::Rejected => FailureCode::LlmRequestRefused,
-            ModelErrorKind::ContextOverflow | ModelErrorKind::Denied => FailureCode::LlmProviderError,
-        };
+        let code = failure_code(error.kind);
         let retryable = error.is_retryable();
         self.fail(code, error.message, retryable, usage).await?;
         Ok(false)
@@ -283,7 +277,7 @@ impl Turn {
         ModelRequest {
             system,
             messages: messages.into_iter().chain(self.complaints()).collect(),
-            tools: self.agent.tool_specs(&self.config, &self.shared.tools).into(),
+            tools: self.tool_specs().into(),
             documents: self.documents.contents(),
             options: self.state.options.clone().over(&self.agent.model_options),
             cache_key: Some(cache_key(&self.session)),
@@ -365,6 +359,17 @@ impl Turn {
             self.is_applications(&call.name, route) && (cut_short || *route != CallRoute::Client)
         };
         calls.iter().filter(is_withheld).map(|(call, _)| call.id.clone()).collect()
+    }
+}
+
+/// The code of a turn that fails because a model call did.
+pub(crate) fn failure_code(kind: ModelErrorKind) -> FailureCode {
+    match kind {
+        ModelErrorKind::RateLimited => FailureCode::LlmRateLimited,
+        ModelErrorKind::Unavailable => FailureCode::LlmProviderUnavailable,
+        ModelErrorKind::Timeout => FailureCode::LlmRequestTimeout,
+        ModelErrorKind::Rejected => FailureCode::LlmRequestRefused,
+        ModelErrorKind::ContextOverflow | ModelErrorKind::Denied => FailureCode::LlmProviderError,
     }
 }
 

@@ -70,13 +70,29 @@ impl Submit {
         reply: Reply,
         key: Option<SubmissionKey>,
     ) -> Self {
+        let nothing = Submission::Begin(Vec::new());
+        Self { reply: Some(reply), ..Self::to_existing(tenant, account, session, nothing, key) }
+    }
+
+    /// Has the history of a session compacted now.
+    pub fn compact(tenant: TenantId, account: Arc<Account>, session: SessionId, key: Option<SubmissionKey>) -> Self {
+        Self::to_existing(tenant, account, session, Submission::Compact, key)
+    }
+
+    fn to_existing(
+        tenant: TenantId,
+        account: Arc<Account>,
+        session: SessionId,
+        submission: Submission,
+        key: Option<SubmissionKey>,
+    ) -> Self {
         Self {
             tenant,
             account,
             target: Target::Existing(session),
             update: SessionUpdate::default(),
-            submission: Submission::Begin(Vec::new()),
-            reply: Some(reply),
+            submission,
+            reply: None,
             on_busy: OnBusy::Reject,
             begins_history: false,
             request: None,
@@ -246,6 +262,7 @@ impl Engine {
             supersedes: None,
             prior: Prior::default(),
             input: input.clone(),
+            compacts: false,
         };
         self.begin_turn(submit, Place { session, agent, config }, begin, slot).await
     }
@@ -305,9 +322,22 @@ impl Engine {
             Admission::Begin => None,
             Admission::Supersede | Admission::Resume => record.last_turn.map(|turn| turn.id),
         };
-        self.acquire(submit, matches!(submission, Submission::Begin(_)), slot).await?;
+        self.acquire(submit, matches!(submission, Submission::Begin(_) | Submission::Compact), slot).await?;
         let open = open.and_then(|id| turns.iter().position(|turn| turn.id == id)).map(|at| turns.remove(at));
         match (submission, open) {
+            (Submission::Compact, _) => {
+                let begin = Begin {
+                    opening: Vec::new(),
+                    expected_version: Some(expected_version),
+                    used_before,
+                    last_used: last_used(&turns),
+                    supersedes: None,
+                    prior: Prior::for_model(turns),
+                    input: Vec::new(),
+                    compacts: true,
+                };
+                self.begin_turn(submit, place, begin, slot).await
+            }
             (Submission::Begin(input), open) => {
                 let supersedes = match &open {
                     Some(turn) => Some(self.supersede(&place, &submit.tenant, turn).await?),
@@ -321,7 +351,9 @@ impl Engine {
                 let last_used = last_used(&turns);
                 let prior = if submit.begins_history { Prior::default() } else { Prior::for_model(turns) };
                 let opening = Vec::new();
-                let begin = Begin { opening, expected_version, used_before, last_used, supersedes, prior, input };
+                let compacts = false;
+                let begin =
+                    Begin { opening, expected_version, used_before, last_used, supersedes, prior, input, compacts };
                 self.begin_turn(submit, place, begin, slot).await
             }
             (Submission::Answers(answers) | Submission::SomeAnswers(answers), Some(turn)) => {

@@ -2,7 +2,11 @@
 
 use std::fmt::Write as _;
 
-use everturn_core::{Content, Effort, Message, ModelOptions, context};
+use everturn_core::{
+    Content, Effort, Message, ModelOptions,
+    compaction::{Room, shorten_text},
+    context,
+};
 use everturn_models::{ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
 
 use crate::{
@@ -18,73 +22,107 @@ const SUMMARISE: &str = "Summarise the conversation so far for the assistant who
 
 /// The shortest transcript that is summarised, in bytes. Where not even that fits, nothing is.
 const SHORTEST: u64 = 2048;
+/// How often a summary that cannot be used, or is refused, is asked for again: each time shorter.
+const SHORTER_ATTEMPTS: u32 = 2;
+/// The most bytes of one tool result in a transcript. The whole is in the log.
+const MOST_OF_RESULT: usize = 4096;
+/// Below so many bytes nothing is left of a message that is worth its line.
+const SHORTEST_PART: usize = 64;
+/// About how many bytes a request has beside the transcript and the earlier summary.
+const INSTRUCTION: usize = 320;
+/// The most bytes of the input of one tool call.
+const MOST_OF_INPUT: usize = 2048;
 
 /// The part of full history that a summary is to stand for, and what there is room for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    /// How many messages the summary before it stands for.
-    pub(crate) covered: usize,
-    /// How many this one is to stand for.
-    pub(crate) cut: usize,
-    /// Tokens of the whole context.
-    pub(crate) budget: u64,
+    /// The first message that the summary before it does not stand for.
+    pub(crate) from: usize,
+    /// The first message that this one is not to stand for.
+    pub(crate) to: usize,
+    /// A message that the model is given beside the summary, for good.
+    pub(crate) verbatim: Option<usize>,
+    pub(crate) room: Room,
+}
+
+/// How long a request for a summary is, and how long a summary it asks for.
+#[derive(Clone, Copy, Debug)]
+struct Ask {
+    /// The most bytes of the transcript.
+    bytes: u64,
+    /// The most tokens of the summary.
+    tokens: u64,
+}
+
+impl Ask {
+    fn shorter(self) -> Self {
+        Self { bytes: (self.bytes / 2).max(SHORTEST), tokens: (self.tokens / 2).max(1) }
+    }
+}
+
+/// Why there is no summary.
+enum Unmade {
+    Failed(ModelError),
+    /// There is one, but it cannot stand for what it summarises.
+    Unusable(ModelError),
 }
 
 impl Turn {
-    /// Tokens of a summary: a quarter of the context, and no more than the model and the agent write in one answer.
-    fn summary_room(&self, span: Span) -> u64 {
-        /// More than anybody reads.
-        const MOST: u64 = 16_384;
-        let caps = [self.agent.model_options.max_output_tokens, self.current_model().max_output(), Some(MOST)];
-        let most = caps.into_iter().flatten().min().unwrap_or(MOST);
-        (span.budget / 4).min(most).max(1)
-    }
-
-    /// Has the model summarise a part of history, again while it fails for the moment, and from a shorter part while the
-    /// request itself does not fit. What all attempts used is kept aside, see [`Turn::take_summary`].
+    /// Has the model summarise a part of history: again while it fails for the moment, and from a shorter part while the
+    /// request does not fit, is refused, or what comes cannot be used. What all attempts used is kept aside, see
+    /// [`Turn::take_summary`].
     pub(crate) async fn summarise(&mut self, span: Span) -> Result<String, ModelError> {
-        let (mut attempt, mut bytes) = (0, span.budget.saturating_mul(3));
+        let mut ask = Ask { bytes: span.room.budget.saturating_mul(4), tokens: span.room.summary };
+        let (mut attempt, mut shorter) = (0, 0);
         self.silences = Silences::default();
         loop {
-            let error = match Box::pin(self.attempt_summary(span, bytes)).await {
+            let (error, is_unusable) = match Box::pin(self.attempt_summary(span, ask)).await {
                 Ok(summary) => return Ok(summary),
-                Err(error) => error,
+                Err(Unmade::Failed(error)) => (error, false),
+                Err(Unmade::Unusable(error)) => (error, true),
             };
             self.end_summary(None, CountInput::IfAnswered);
             let settings = &self.shared.settings;
-            if error.kind == ModelErrorKind::ContextOverflow && bytes > SHORTEST {
-                bytes /= 2;
+            if error.kind == ModelErrorKind::ContextOverflow && ask.bytes > SHORTEST {
+                ask.bytes = (ask.bytes / 2).max(SHORTEST);
                 continue;
             }
             let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempt));
             let may_retry = error.is_retryable() && attempt < settings.retries && self.silences.allow_retry();
-            if !may_retry || wait > settings.retry_max {
+            if may_retry && !is_unusable && wait <= settings.retry_max {
+                attempt += 1;
+                tokio::time::sleep(wait).await;
+                continue;
+            }
+            if (error.is_retryable() && !is_unusable) || shorter == SHORTER_ATTEMPTS {
                 return Err(error);
             }
-            attempt += 1;
-            tokio::time::sleep(wait).await;
+            (ask, shorter) = (ask.shorter(), shorter + 1);
         }
     }
 
-    async fn attempt_summary(&mut self, span: Span, bytes: u64) -> Result<String, ModelError> {
-        let room = self.summary_room(span);
-        let messages = vec![Message::user(self.summary_request(span, bytes))];
+    async fn attempt_summary(&mut self, span: Span, ask: Ask) -> Result<String, Unmade> {
+        let messages = vec![Message::user(self.summary_request(span, ask))];
         self.begin_summary(context::estimate(&messages));
         let options = ModelOptions {
-            // Some models think whatever they are asked, and count it as a part of the answer.
-            max_output_tokens: Some(room.saturating_mul(2)),
+            // Twice what the request asks for: some models think whatever they are asked, and count it as a part of the
+            // answer. Within what the model and the agent allow, as the room for summaries is.
+            max_output_tokens: Some(ask.tokens),
             effort: Some(Effort::Low),
             ..ModelOptions::default()
         };
         let request = ModelRequest { messages: messages.into(), options, ..ModelRequest::default() };
         let (mut watchdog, mut stream) =
-            Watchdog::call(&self.shared.settings, self.current_model(), request, &self.silences).await?;
+            Watchdog::call(&self.shared.settings, self.current_model(), request, &self.silences)
+                .await
+                .map_err(Unmade::Failed)?;
         loop {
-            match watchdog.next(&mut stream).await? {
+            match watchdog.next(&mut stream).await.map_err(Unmade::Failed)? {
                 ModelEvent::Text(text) => self.hear_summary(&text),
                 ModelEvent::Used(usage) => self.hear_of_summary(usage),
                 ModelEvent::Finished { finish, usage } => {
-                    return usable(self.end_summary(usage, CountInput::Always), finish, room);
+                    let summary = self.end_summary(usage, CountInput::Always);
+                    return usable(summary, finish, span.room.summary).map_err(Unmade::Unusable);
                 }
                 ModelEvent::Alive
                 | ModelEvent::Notice(_)
@@ -98,30 +136,40 @@ impl Turn {
         }
     }
 
-    fn summary_request(&self, span: Span, bytes: u64) -> String {
+    /// The messages that a summary is made of.
+    fn summarised(history: &[Message], span: Span) -> impl Iterator<Item = &Message> {
+        let places = span.from.min(history.len())..span.to.min(history.len());
+        places.filter(move |at| span.verbatim != Some(*at)).map(|at| &history[at])
+    }
+
+    /// Whether there is anything to summarise.
+    pub(crate) fn has_transcript(&self, span: Span) -> bool {
+        let history = self.full_history();
+        Self::summarised(&history, span).any(|message| !matches!(message, Message::System { .. }))
+    }
+
+    fn summary_request(&self, span: Span, ask: Ask) -> String {
+        let history = self.full_history();
+        // The earlier summary is never cut: what was summarised before must not be lost by what is left out now.
+        let earlier = self.compaction().map(|earlier| earlier.summary.as_str()).filter(|summary| !summary.is_empty());
+        let earlier = earlier.map(|summary| format!("Earlier summary: {summary}\n")).unwrap_or_default();
+        let room = usize::try_from(ask.bytes).unwrap_or(usize::MAX).saturating_sub(earlier.len() + INSTRUCTION);
         let mut transcript = String::new();
-        self.full_history()[span.covered..span.cut].iter().for_each(|message| transcribe(&mut transcript, message));
-        // The transcript itself must fit; its beginning is the most dispensable part.
-        let room = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // Long messages become shorter first, so that something is left of every message.
+        for most in
+            std::iter::successors(Some(room / 2), |most| Some(most / 2)).take_while(|most| *most > SHORTEST_PART)
+        {
+            transcript.clear();
+            Self::summarised(&history, span).for_each(|message| transcribe(&mut transcript, message, most));
+            if transcript.len() <= room {
+                break;
+            }
+        }
         if transcript.len() > room {
             let from = transcript.ceil_char_boundary(transcript.len() - room);
             transcript.replace_range(..from, "[the beginning is left out]\n");
         }
-        // What was summarised before must not be lost by what is left out now.
-        if let Some(earlier) = self.compaction() {
-            transcript.insert_str(0, &format!("Earlier summary: {}\n", earlier.summary));
-        }
-        format!("{SUMMARISE}, in at most {} words.\n\n{transcript}", (self.summary_room(span) / 2).max(1))
-    }
-
-    /// Stands for a part of history that could not be summarised: what was summarised before, and how much is missing.
-    pub(crate) fn summary_without_model(&self, span: Span) -> String {
-        let left_out = span.cut - span.covered;
-        let note = format!("[{left_out} messages after that were left out: they could not be summarised.]");
-        match self.compaction() {
-            Some(earlier) => format!("{}\n{note}", earlier.summary),
-            None => note.replace(" after that", ""),
-        }
+        format!("{SUMMARISE}, in at most {} words.\n\n{earlier}{transcript}", (ask.tokens / 4).max(1))
     }
 }
 
@@ -133,23 +181,25 @@ fn usable(summary: String, finish: ModelFinish, room: u64) -> Result<String, Mod
         }
         ModelFinish::MaxTokens => "was cut off",
         ModelFinish::Stop if summary.trim().is_empty() => "is empty",
-        ModelFinish::Stop if context::estimate_text(&summary) > room * 2 => "is too long",
+        ModelFinish::Stop if context::estimate_text(&summary) > room => "is too long",
         ModelFinish::Stop => return Ok(summary),
     };
     Err(ModelError::new(ModelErrorKind::Unavailable, format!("the model's summary {bad}")))
 }
 
-fn transcribe(out: &mut String, message: &Message) {
-    let (who, content): (&str, &Content) = match message {
+/// Writes a message with at most so many bytes of each of its parts.
+fn transcribe(out: &mut String, message: &Message, most: usize) {
+    let (who, content, cap): (&str, &Content, usize) = match message {
         // System messages outlive compaction.
         Message::System { .. } => return,
-        Message::User { content } => ("User", content),
-        Message::Assistant { content } => ("Assistant", content),
-        Message::Tool { content, .. } => ("Tool result", content),
+        Message::User { content } => ("User", content, most),
+        Message::Assistant { content } => ("Assistant", content, most),
+        Message::Tool { content, .. } => ("Tool result", content, MOST_OF_RESULT.min(most)),
     };
     // Writing to a string does not fail.
-    let _ = writeln!(out, "{who}: {}", content.text());
+    let _ = writeln!(out, "{who}: {}", shorten_text(&content.text_and_media(), cap));
     for call in message.tool_uses() {
-        let _ = writeln!(out, "Assistant calls {} with {}", call.name, call.input.as_str());
+        let input = shorten_text(call.input.as_str(), MOST_OF_INPUT.min(most));
+        let _ = writeln!(out, "Assistant calls {} with {input}", call.name);
     }
 }

@@ -56,7 +56,7 @@ impl Turn {
                 None if tool.trust => CallRoute::Inline,
                 None => CallRoute::Permission,
             },
-            None if internal => CallRoute::Inline,
+            None if internal || self.may_read_results(name) => CallRoute::Inline,
             None => {
                 let reason = match self.shared.tools.awaited(name) {
                     Some(trouble) => format!("Tool call not run: {name} cannot be used at the moment: {trouble}"),
@@ -77,7 +77,7 @@ impl Turn {
                 let now = self.shared.settings.clock.wall();
                 WaitRequest::parse(input).and_then(|wait| wait.wake_at(now)).map(|_| route)
             }
-            Some(ToolKind::Runs | ToolKind::Artifact) | None => Ok(route),
+            Some(ToolKind::Runs | ToolKind::Artifact | ToolKind::Result) | None => Ok(route),
         };
         checked.unwrap_or_else(|reason| CallRoute::Refused { reason })
     }
@@ -153,6 +153,7 @@ impl Turn {
             match run.tool.kind() {
                 ToolKind::Timer => self.set_timer(&run)?,
                 ToolKind::Artifact => written.push(run),
+                ToolKind::Result => self.give_result(run)?,
                 ToolKind::Runs | ToolKind::Form => {
                     let call = run.call.id.clone();
                     running.add(&call, |reporter, asking| self.start(run, reporter, asking));
@@ -195,6 +196,17 @@ impl Turn {
             Content::Text(format!("The wait is over. It was until {}; now it is {}.", time(timer.wake_at), time(now)));
         let duration_ms = timer.ran_until(self.shared.timelines.now(self.log.turn()));
         self.finished(Outcome { call_id, name, content, is_error: false, duration_ms, label: "ok" })
+    }
+
+    fn give_result(&mut self, run: Run) -> Result<(), Stopped> {
+        let begun = Instant::now();
+        let (text, is_error) = match self.read_result(&run.call.input) {
+            Ok(text) => (text, false),
+            Err(text) => (format!("Error: {text}"), true),
+        };
+        let (content, label) = (Content::Text(text), if is_error { "error" } else { "ok" });
+        let ToolUse { id: call_id, name, .. } = run.call;
+        self.finished(Outcome { call_id, name, content, is_error, duration_ms: millis_since(begun), label })
     }
 
     async fn keep_artifact(&mut self, run: Run) -> Result<(), Stopped> {

@@ -149,12 +149,13 @@ impl Turn {
         loop {
             match next(&self.state, self.agent.max_steps) {
                 Next::Rest => return Ok(()),
-                Next::Step | Next::RestartStep | Next::RetryStep if self.shared.draining() => {
+                Next::Step | Next::RestartStep | Next::RetryStep | Next::Compact if self.shared.draining() => {
                     return Err(Stopped::Draining);
                 }
                 Next::Step => self.step().await?,
                 Next::RestartStep => self.restart_step().await?,
                 Next::RetryStep => self.retry_step().await?,
+                Next::Compact => self.compact_on_demand().await?,
                 Next::Resolve(resolutions) => self.resolve(resolutions).await?,
                 Next::OpenForms(calls) => self.ask(&calls).await?,
                 Next::Wait(wait) => self.pause(wait).await?,

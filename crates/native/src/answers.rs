@@ -6,6 +6,7 @@ use everturn_http::{AuthError, BodyError, BookError, KeyError, MAX_LIVE_KEYS, Sc
 
 use crate::{
     code::Code,
+    compact,
     error::{ApiError, ErrorBody, Thing},
     keys,
 };
@@ -74,6 +75,8 @@ answers! {
         ("A turn runs or waits in the session", ApiError::submit(Refused::Busy.into(), None)),
         ("The key was used for another request", key_reused()),
     ];
+    /// What a wish to compact may answer.
+    NotCompacted = [("A turn runs, waits or is queued in the session", compact::busy())];
     /// What a spawn may answer.
     NotSpawned = [
         ("A turn runs in the session, and on_busy says to reject then", {

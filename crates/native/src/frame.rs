@@ -67,6 +67,23 @@ pub(crate) enum Frame<'a> {
     Notice { message: &'a str },
     /// Events that are not kept any more.
     Compacted { dropped_events: u32 },
+    /// What the model is given of the conversation became shorter. What clients read of it stays as it is.
+    CompactedHistory {
+        /// How many messages the model is not given any more that it was given before.
+        messages: usize,
+        /// Whether a summary stands for them. If not, they are left out, and the model is told so.
+        summarised: bool,
+        /// How many messages, mostly tool results, the model is given shortened now: their beginning and their end.
+        shortened: usize,
+        /// An estimate of the next model call's input, before.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        tokens_before: Option<u64>,
+        /// The same, after.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        tokens_after: Option<u64>,
+    },
     /// The turn is done; the last event.
     Complete {
         session_id: &'a str,

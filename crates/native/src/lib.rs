@@ -8,6 +8,7 @@ mod agents;
 mod answers;
 mod artifacts;
 mod code;
+mod compact;
 mod cut;
 mod documents;
 mod download;

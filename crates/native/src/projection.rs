@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use everturn_core::{
-    ArtifactRef, ArtifactStarted, CancelReason, CorruptSegment, Event, FailureCode, FormOpened, Json, Kind, Outcome,
-    RawEvent, TurnEnded, Wake,
+    ArtifactRef, ArtifactStarted, CancelReason, Compaction, CorruptSegment, Event, FailureCode, FormOpened, Json, Kind,
+    Outcome, RawEvent, TurnEnded, Wake,
 };
 use everturn_engine::{Cursor, Flow, Frames, Projection, TurnView, write_cursor, write_json};
 use serde_json::Number;
@@ -54,12 +54,7 @@ impl Projection for Native {
                 show(frames, &Frame::ArtifactDelta { artifact_id, content_chunk, chunk_index });
             }
             // Known from the step's end, or not shown at all.
-            Kind::STEP_STARTED
-            | Kind::TOOL_CALLED
-            | Kind::MODEL_CHANGED
-            | Kind::HISTORY_COMPACTED
-            | Kind::RESUMED
-            | Kind::STEP_USED => {}
+            Kind::STEP_STARTED | Kind::TOOL_CALLED | Kind::MODEL_CHANGED | Kind::RESUMED | Kind::STEP_USED => {}
             _ => return decoded(view, &event.decode()?, frames),
         }
         Ok(Flow::Continue)
@@ -101,7 +96,7 @@ fn decoded(view: &TurnView, event: &Event, frames: &mut Frames<'_>) -> Result<Fl
             show(frames, &Frame::ToolStarted { tool_call_id, tool_name: tool, label, iteration: *step });
         }
         Event::ToolFinished { call_id, tool, content, is_error, duration_ms, never_began, .. } => {
-            let (tool_call_id, result) = (call_id.as_str(), content.result_text());
+            let (tool_call_id, result) = (call_id.as_str(), content.lines());
             if let Some(step) = never_began {
                 frames.several();
                 let iteration = (*step).max(1);
@@ -129,6 +124,7 @@ fn decoded(view: &TurnView, event: &Event, frames: &mut Frames<'_>) -> Result<Fl
         Event::Notified { call_id: Some(call), method, params } if method == "notifications/progress" => {
             tool_progress(frames, call.as_str(), params);
         }
+        Event::HistoryCompacted(compaction) => history_compacted(frames, compaction),
         Event::Dropped { count } => show(frames, &Frame::Compacted { dropped_events: *count }),
         Event::TurnEnded(ended) => {
             turn_ended(view, frames, ended);
@@ -146,7 +142,6 @@ fn decoded(view: &TurnView, event: &Event, frames: &mut Frames<'_>) -> Result<Fl
         | Event::FormClosed { .. }
         | Event::Notified { .. }
         | Event::Resumed { .. }
-        | Event::HistoryCompacted(_)
         | Event::Unknown { .. } => {}
     }
     Ok(Flow::Continue)
@@ -173,6 +168,19 @@ fn artifact_started(frames: &mut Frames<'_>, started: &ArtifactStarted) {
         0 | 1 => show(frames, &Frame::ArtifactStart { artifact_id, artifact_type, title }),
         _ => show(frames, &Frame::ArtifactUpdate { artifact_id, version: *version, title }),
     }
+}
+
+fn history_compacted(frames: &mut Frames<'_>, compaction: &Compaction) {
+    let Compaction { covers, left_out, shortened, change, .. } = compaction;
+    let frame = Frame::CompactedHistory {
+        // Earlier versions noted how many are covered, not how many were before.
+        messages: change.map_or(*covers, |change| change.messages),
+        summarised: *left_out == 0 && !compaction.summary.is_empty(),
+        shortened: change.map_or(shortened.len(), |change| change.shortened),
+        tokens_before: change.map(|change| change.tokens_before),
+        tokens_after: change.map(|change| change.tokens_after),
+    };
+    show(frames, &frame);
 }
 
 fn form_request(frames: &mut Frames<'_>, form: &FormOpened) {

@@ -13,7 +13,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     agents, artifacts,
     code::Code,
-    cut, documents,
+    compact, cut, documents,
     error::{ApiError, ErrorBody},
     forms,
     frame::Event,
@@ -73,6 +73,7 @@ pub fn routes(native: Native) -> OpenApiRouter {
         .routes(routes!(stop::session))
         .routes(routes!(cut::fork))
         .routes(routes!(cut::truncate))
+        .routes(routes!(compact::compact))
         .routes(routes!(messages::list))
         .routes(routes!(messages::show))
         .routes(routes!(stop::message))

@@ -189,7 +189,7 @@ impl Api {
 /// Where the stream is.
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = native::Accepted)]
-struct Accepted<'a> {
+pub(crate) struct Accepted<'a> {
     session_id: &'a str,
     message_id: &'a str,
     #[schema(schema_with = kinds)]
@@ -200,7 +200,8 @@ fn kinds() -> document::AnySchema {
     document::schema(json!({ "type": "string", "enum": ["new_turn", "form_answer", "queued"] }))
 }
 
-fn accepted(started: &Started) -> Response {
+/// The answer to a submission that was accepted.
+pub(crate) fn accepted(started: &Started) -> Response {
     let (session_id, message_id) = (started.session.as_str(), started.turn.as_str());
     let kind = match (started.is_queued(), started.is_resumed()) {
         (true, _) => "queued",

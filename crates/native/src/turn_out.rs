@@ -254,7 +254,7 @@ impl<'a> From<&'a Message> for MessageOut<'a> {
                 Self::Assistant { content: content.text(), tool_calls: calls.map(call).collect() }
             }
             Message::Tool { call_id, content, is_error } => {
-                Self::Tool { tool_call_id: call_id, success: !is_error, content: content.result_text() }
+                Self::Tool { tool_call_id: call_id, success: !is_error, content: content.lines() }
             }
         }
     }

@@ -25,6 +25,7 @@ use crate::{NewSession, NodeId, Record, RecordKind, TruncateSession, TurnStatus,
 /// That is how the store's own caller tries again. Somebody further away, who has forgotten all but a name that it gave
 /// to its request, is recognised by a [`CommandKey`].
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all commands are appends, which need no allocation more")]
 pub enum Command {
     /// Creates a session without a turn that runs: empty, or with history that it shares with another or brings along.
     /// Refused as [`Refusal::Exists`] if the tenant has, or had, a session of that name; see [`crate::Shares`] and

@@ -3,8 +3,8 @@
 //! [`Tool`] is what the engine calls, with a [`Reporter`] for what a call has to tell or ask while it runs. [`ToolSet`]
 //! finds a tool by name and says, in words for a model, what is wrong with an input. [`TimeLimit`] ends calls that take too long. [`SchemaCheck`] compiles schemas that come from outside within bounds. The built-in tools here have
 //! no effect on anything but the conversation: [`Clock`] and [`Calculator`] run, the others ([`FormTool`], [`WaitTool`],
-//! [`ArtifactTool`]) say what the engine is to do, and their inputs are read here ([`FormRequest`], [`WaitRequest`],
-//! [`ArtifactInput`]; [`InputStream`] while a model still writes one).
+//! [`ArtifactTool`], [`ReadResult`]) say what the engine is to do, and their inputs are read here ([`FormRequest`], [`WaitRequest`],
+//! [`ArtifactInput`], [`ResultRequest`]; [`InputStream`] while a model still writes one).
 
 mod artifact;
 mod calculator;
@@ -14,6 +14,7 @@ mod form;
 mod form_answer;
 mod input;
 mod input_stream;
+mod read_result;
 mod report;
 mod resources;
 mod schema;
@@ -32,6 +33,7 @@ pub use clock::Clock;
 pub use form::{FormRequest, FormTool, approval_schema};
 pub use form_answer::{answer_from_text, check_answer};
 pub use input_stream::{InputStream, NotAnObject, Piece};
+pub use read_result::{ReadResult, ResultRequest};
 pub use report::{Question, Reply, Report, Reporter};
 pub use resources::{ResourceInfo, ResourceText, Resources};
 pub use schema::{Schema, SchemaCheck, SchemaError};
@@ -49,5 +51,6 @@ pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {
         Arc::new(WaitTool::new()),
         Arc::new(ArtifactTool::create()),
         Arc::new(ArtifactTool::update()),
+        Arc::new(ReadResult::new()),
     ]
 }

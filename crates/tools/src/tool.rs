@@ -57,6 +57,8 @@ pub enum ToolKind {
     Timer,
     /// The engine keeps what the model writes, and shows it to readers while it is still being written.
     Artifact,
+    /// The engine reads an earlier result of the conversation.
+    Result,
 }
 
 /// Where a tool comes from that is not part of this server.

@@ -1,7 +1,7 @@
 //! Random values of the domain's types.
 
 use bytes::Bytes;
-use everturn_core::*;
+use everturn_core::{compaction::Shortened, *};
 use proptest::{collection::vec, option, prelude::*};
 
 pub(super) fn json() -> impl Strategy<Value = Json> {
@@ -217,6 +217,7 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
                     input,
                     begins_history,
                     request,
+                    compacts: false,
                     used_before,
                     last_used,
                     by,
@@ -255,11 +256,32 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
             answers,
             options: seed.map(|seed| Box::new(ModelOptions { seed: Some(seed), ..ModelOptions::default() })),
         }),
-        (".{0,12}", 0..9_usize, usage())
-            .prop_map(|(summary, covers, usage)| { Event::HistoryCompacted(Compaction { summary, covers, usage }) }),
+        (compaction(), usage()).prop_map(|(made, usage)| Event::HistoryCompacted(Compaction { usage, ..made })),
         usage().prop_map(Event::StepUsed),
         (1..9_u32).prop_map(|count| Event::Dropped { count }),
         (1000..=u16::MAX, vec(any::<u8>(), 0..20))
             .prop_map(|(kind, payload)| Event::Unknown { kind, payload: Bytes::from(payload) }),
     ]
+}
+
+/// A compaction of any history, however long.
+pub(super) fn compaction() -> impl Strategy<Value = Compaction> {
+    let place = || option::of(0..9_usize);
+    let shortened = vec((0..14_usize, 0..40_usize), 0..4).prop_map(|mut places| {
+        places.sort_unstable();
+        places.dedup_by_key(|(at, _)| *at);
+        places.into_iter().map(|(at, keep)| Shortened { at, keep }).collect::<Vec<_>>()
+    });
+    (".{0,12}", 0..14_usize, place(), place(), shortened, 0..3_usize, any::<bool>()).prop_map(
+        |(summary, covers, first, current, shortened, left_out, reads_results)| Compaction {
+            summary,
+            covers,
+            first,
+            current,
+            shortened,
+            left_out,
+            reads_results,
+            ..Compaction::default()
+        },
+    )
 }

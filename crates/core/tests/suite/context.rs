@@ -3,14 +3,16 @@
 use everturn_core::{context::*, *};
 use proptest::{collection::vec, prelude::*};
 
-use super::{arbitrary::message, valid::complaint};
+use super::{
+    arbitrary::{compaction, message},
+    valid::complaint,
+};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_history_becomes_valid(history in vec(message(), 0..14), covers in 0..14_usize) {
-        let compaction = Compaction { summary: "s".into(), covers, usage: Usage::default() };
+    fn any_history_becomes_valid(history in vec(message(), 0..14), compaction in compaction()) {
         for history in [history.clone(), compact(&history, Some(&compaction))] {
             let conversation = normalise(&history);
             prop_assert_eq!(complaint(&conversation.messages), None, "{:?}", conversation.messages);
@@ -52,15 +54,6 @@ fn a_cut_is_made_where_the_user_speaks() {
     assert_eq!(cut(&history, 7, 0), None);
     assert_eq!(cut(&history[..6], 4, 0), Some(5), "a call that waits stays whole");
     assert_eq!(cut(&history[..6], 5, 0), None);
-}
-
-#[test]
-fn system_messages_outlive_compaction() {
-    let history = [Message::System { content: "be brief".into() }, Message::user("a"), Message::user("b")];
-    let compaction = Compaction { summary: "a was said".into(), covers: 2, usage: Usage::default() };
-    let conversation = normalise(&compact(&history, Some(&compaction)));
-    assert_eq!(conversation.system, ["be brief", "Summary of the conversation so far:\na was said"]);
-    assert_eq!(conversation.messages, [Message::user("b")]);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! The stored form of version 1, byte by byte. What released versions wrote must stay readable.
 
 use bytes::Bytes;
-use everturn_core::*;
+use everturn_core::{
+    compaction::{Change, Shortened},
+    *,
+};
 
 /// Payloads with the number of their kind, as they are stored.
 fn golden(payloads: &[(u8, &str)]) -> Vec<u8> {
@@ -66,6 +69,7 @@ fn steps() {
                 input,
                 begins_history: true,
                 request: Some("r1".into()),
+                compacts: false,
                 used_before: Usage { input: 7, output: 8, cached_input: 4, cache_write: 2, reasoning: 5 },
                 last_used: Usage::of(6, 3),
                 by: Some("key_1".parse().unwrap()),
@@ -91,7 +95,18 @@ fn steps() {
             }),
             Event::StepRestarted { reason: "cut".into(), attempt: 2, usage },
             Event::ModelChanged { model: "p/n".into(), reason: "down".into() },
-            Event::HistoryCompacted(Compaction { summary: "s".into(), covers: 4, usage }),
+            Event::HistoryCompacted(Compaction { summary: "s".into(), covers: 4, usage, ..Compaction::default() }),
+            Event::HistoryCompacted(Compaction {
+                summary: "s".into(),
+                covers: 4,
+                usage,
+                first: Some(0),
+                current: Some(3),
+                shortened: vec![Shortened { at: 5, keep: 64 }],
+                left_out: 2,
+                reads_results: true,
+                change: Some(Change { messages: 4, shortened: 1, tokens_before: 9, tokens_after: 3 }),
+            }),
         ],
         &[
             (
@@ -111,6 +126,10 @@ fn steps() {
             (7, r#"{"reason":"cut","attempt":2,"usage":{"input":3,"output":1}}"#),
             (8, r#"{"model":"p/n","reason":"down"}"#),
             (13, r#"{"summary":"s","covers":4,"usage":{"input":3,"output":1}}"#),
+            (
+                13,
+                r#"{"summary":"s","covers":4,"usage":{"input":3,"output":1},"first":0,"current":3,"shortened":[{"at":5,"keep":64}],"left_out":2,"reads_results":true,"change":{"messages":4,"shortened":1,"tokens_before":9,"tokens_after":3}}"#,
+            ),
         ],
     );
 }

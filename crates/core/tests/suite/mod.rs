@@ -1,5 +1,6 @@
 mod admission;
 mod arbitrary;
+mod compaction;
 mod context;
 mod fold;
 mod golden;

@@ -91,6 +91,7 @@ impl World {
                 Next::OpenForms(calls) => self.ask(&calls),
                 Next::Wait(wait) => self.rest(wait),
                 Next::End(outcome) => self.push(Event::TurnEnded(self.state.ended(outcome))),
+                Next::Compact => self.push(Event::HistoryCompacted(Compaction::default())),
             }
         }
         panic!("the turn goes on for ever: {:#?}", self.log);

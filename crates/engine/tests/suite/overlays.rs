@@ -84,9 +84,9 @@ async fn what_cannot_be_is_refused_at_creation() {
     let model = refused(|overlay| overlay.model = Some("test/nosuch".to_owned())).await;
     assert_eq!(model, "model: \"test/nosuch\" names no model; write provider/model, with one of: test");
     let tool = refused(|overlay| overlay.tools = Some(vec!["look".to_owned(), "nosuch".to_owned()])).await;
-    assert_eq!(tool, "tools: there is no \"nosuch\"; there are: book, look, pay");
+    assert_eq!(tool, "tools: there is no \"nosuch\"; there are: book, look, pay, read_result");
     let server = refused(|overlay| overlay.tools = Some(vec!["mail/*".to_owned()])).await;
-    assert_eq!(server, "tools: there is no \"mail/*\"; there are: book, look, pay");
+    assert_eq!(server, "tools: there is no \"mail/*\"; there are: book, look, pay, read_result");
     let many = refused(|overlay| overlay.tools = Some(vec!["look".to_owned(); 257])).await;
     assert_eq!(many, "tools: 257 are too many, the limit is 256");
     for steps in [0, 1001] {

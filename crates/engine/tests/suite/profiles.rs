@@ -183,7 +183,7 @@ async fn a_profile_that_cannot_be_is_refused_by_field() {
         model: "nobody/knows" names no model; write provider/model, with one of: test
         fallback: "nobody/knows" names no model; write provider/model, with one of: test
         fallback: there may be 8 models at most
-        tools: there is no tool "nosuch"; there are: book, look, pay, send
+        tools: there is no tool "nosuch"; there are: book, look, pay, read_result, send
         tools: "look" is named twice
         trusted: "send" is not one of the agent's tools
         max_steps: it must be between 1 and 1000

@@ -30,6 +30,7 @@ fn started() -> Event {
         agent: "demo".to_owned(),
         input: vec![Message::user("Hello")],
         request: Some("req-1".to_owned()),
+        compacts: false,
         used_before: Usage::of(1350, 725),
         last_used: Usage::of(120, 30),
         by: None,

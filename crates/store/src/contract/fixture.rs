@@ -78,7 +78,12 @@ pub(crate) fn rest(status: TurnStatus, tokens: u64) -> Rest {
         status,
         messages: vec![Message::user("hello"), Message::assistant(format!("answer of {tokens} tokens"))],
         usage: usage(tokens),
-        compaction: Some(Compaction { summary: "so far".to_owned(), covers: 3, usage: Usage::default() }),
+        compaction: Some(Compaction {
+            summary: "so far".to_owned(),
+            covers: 3,
+            usage: Usage::default(),
+            ..Compaction::default()
+        }),
     }
 }
 

@@ -31,6 +31,7 @@ fn builtins_make_a_set_and_may_run_again() {
         ("calculator", ToolKind::Runs, EffectClass::ReadOnly),
         ("clock", ToolKind::Runs, EffectClass::ReadOnly),
         ("create_artifact", ToolKind::Artifact, EffectClass::Idempotent),
+        ("read_result", ToolKind::Result, EffectClass::ReadOnly),
         ("request_form", ToolKind::Form, EffectClass::ReadOnly),
         ("update_artifact", ToolKind::Artifact, EffectClass::Idempotent),
         ("wait", ToolKind::Timer, EffectClass::ReadOnly),
@@ -42,6 +43,7 @@ fn builtins_make_a_set_and_may_run_again() {
 async fn what_the_engine_performs_itself_cannot_be_called() {
     for (tool, input) in [
         ("create_artifact", r#"{"title":"a","type":"text","content":"b"}"#),
+        ("read_result", r#"{"call_id":"a"}"#),
         ("request_form", r#"{"kind":"approval","title":"a"}"#),
         ("update_artifact", r#"{"artifact_id":"a","content":"b"}"#),
         ("wait", r#"{"seconds":1}"#),

@@ -8,7 +8,7 @@ use everturn_engine::{
 };
 use everturn_models::Model;
 use everturn_store::{SecretBox, Store, StoreError};
-use everturn_tools::{Tool, builtin_tools};
+use everturn_tools::{ReadResult, Tool, builtin_tools};
 
 use super::{Behaviour, Ledger, Script, ScriptedModel, spec, tool, tool_set};
 
@@ -146,7 +146,8 @@ impl Setup {
 
     /// An engine with other agents.
     pub(crate) async fn start_with(&self, store: impl Store, agents: Vec<Agent>) -> Result<Engine, StoreError> {
-        let tools = tool_set(self.tools.clone());
+        let tools =
+            tool_set(self.tools.iter().cloned().chain([Arc::new(ReadResult::new()) as Arc<dyn Tool>]).collect());
         for (server, list) in &self.servers {
             let refused = tools.set_server(server, list.clone());
             assert_eq!(refused, [], "test servers have good tools");

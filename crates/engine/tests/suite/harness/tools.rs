@@ -25,6 +25,8 @@ pub(crate) enum Behaviour {
     Slow(Duration),
     /// Gives so many bytes.
     Huge(usize),
+    /// Gives this, however long it is.
+    Dumps(Arc<str>),
     /// Cannot.
     Fails(&'static str),
     /// Whatever the test says.
@@ -169,7 +171,7 @@ impl Tool for TestTool {
     }
 
     fn output_cap(&self) -> usize {
-        100
+        if matches!(self.behaviour, Behaviour::Dumps(_)) { 1024 * 1024 } else { 100 }
     }
 
     fn call(&self, context: ToolContext, input: Json) -> BoxFuture<'static, Result<ToolOutput, ToolFailure>> {
@@ -190,6 +192,7 @@ impl Tool for TestTool {
                 Behaviour::Gated(gate) => gate.pass().await,
                 Behaviour::Slow(time) => tokio::time::sleep(time).await,
                 Behaviour::Does(Deed(deed)) => return Ok(ToolOutput::text(deed(context).await)),
+                Behaviour::Dumps(text) => return Ok(ToolOutput::text(text.as_ref())),
                 Behaviour::Huge(bytes) => return Ok(ToolOutput::text("x".repeat(bytes))),
                 Behaviour::Fails(reason) => return Err(ToolFailure(reason.to_owned())),
                 Behaviour::Panics | Behaviour::PanicsAtOnce => panic!("the tool panics, as the test wants it"),

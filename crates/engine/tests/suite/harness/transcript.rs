@@ -131,7 +131,14 @@ impl Names {
             }
             Event::Dropped { count } => format!("{count} events dropped"),
             Event::HistoryCompacted(made) => {
-                format!("history compacted, {} messages, {}: {:?}", made.covers, usage(made.usage), made.summary)
+                let left_out = if made.left_out > 0 { format!(", {} left out", made.left_out) } else { String::new() };
+                let shortened = if made.shortened.is_empty() {
+                    String::new()
+                } else {
+                    format!(", {} shortened", made.shortened.len())
+                };
+                let (covers, usage) = (made.covers, usage(made.usage));
+                format!("history compacted, {covers} messages{left_out}{shortened}, {usage}: {:?}", made.summary)
             }
             Event::TurnEnded(ended) => {
                 let outcome = match &ended.outcome {

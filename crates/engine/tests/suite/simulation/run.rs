@@ -285,6 +285,7 @@ impl Simulation {
                     }
                     Event::StepFinished(finished) => called(finished.usage),
                     Event::StepRestarted { usage, .. } => called(usage),
+                    Event::HistoryCompacted(compaction) if compaction.usage.is_zero() => continue,
                     Event::HistoryCompacted(compaction) => called(compaction.usage),
                     _ => continue,
                 };

@@ -233,7 +233,7 @@ fn what_cannot_be() {
         model: "script/ " names no model; write provider/model, with one of: demo, lines, script
         fallback: "nobody/model" names no model; write provider/model, with one of: demo, lines, script
         fallback: there may be 8 models at most
-        tools: there is no tool "hammer"; there are: calculator, clock, create_artifact, request_form, update_artifact, wait
+        tools: there is no tool "hammer"; there are: calculator, clock, create_artifact, read_result, request_form, update_artifact, wait
         tools: "clock" is named twice
         trusted: "wait" is not one of the agent's tools
         effort: it cannot be "none"; use one of "minimal", "low", "medium", "high", "xhigh", "max"

@@ -6,6 +6,7 @@ mod artifact_versions;
 mod artifacts;
 mod at_once;
 mod busy;
+mod compact;
 mod crowd;
 mod cuts;
 mod document_context;

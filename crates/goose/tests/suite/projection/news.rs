@@ -77,7 +77,8 @@ fn another_model_is_told() {
 
 #[test]
 fn the_conversation_is_shown_when_it_was_replaced() {
-    let compaction = Compaction { summary: "short".to_owned(), covers: 3, usage: Usage::of(10, 1) };
+    let compaction =
+        Compaction { summary: "short".to_owned(), covers: 3, usage: Usage::of(10, 1), ..Compaction::default() };
     check(
         &[started()],
         Event::HistoryCompacted(compaction),

@@ -1,0 +1,375 @@
+//! Compaction: what gives way once a conversation does not fit the context window, and what stays.
+//!
+//! A [`Compaction`] is a record in the log: together with full history it says exactly what the model is given, see
+//! [`context::compact`]. [`plan`] makes one. Large tool results give way first, then the oldest messages; the first user
+//! message and the current one stay as they are for as long as they fit at all.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CallId, Content, Message, Usage, context};
+
+/// What the model is given of history from now on. See [`crate::Event::HistoryCompacted`].
+///
+/// Places are counted from the first message of the session's full history.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compaction {
+    /// Stands for the covered messages. Empty if no summary was made.
+    pub summary: String,
+    /// How many messages it covers, counted from the first: the model is not given them, but for those named below.
+    pub covers: usize,
+    /// What making the summary used.
+    pub usage: Usage,
+    /// The first user message, if it is covered: the model is given it before the summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<usize>,
+    /// The user message that the turn works on, if it is covered: the model is given it after the summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<usize>,
+    /// The messages of which the model is given the beginning and the end, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shortened: Vec<Shortened>,
+    /// How many of the covered messages, the last ones, the summary does not stand for: it could not be made.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: usize,
+    /// Whether the model is offered the tool `read_result`. Once it is, it stays: tools change with a compaction only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads_results: bool,
+    /// How the context has changed, for readers. Absent from logs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+}
+
+/// How a compaction has changed what the model is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// How many messages the model is not given any more that it was given before.
+    pub messages: usize,
+    /// How many messages are shortened that were not, or not so much.
+    pub shortened: usize,
+    /// Estimated tokens of the next call's input, before.
+    pub tokens_before: u64,
+    /// The same, after.
+    pub tokens_after: u64,
+}
+
+/// A message of which the model is given the beginning and the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortened {
+    /// Its place.
+    pub at: usize,
+    /// How many bytes of its text are kept, at most.
+    pub keep: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl Compaction {
+    /// A message as the model is given it.
+    pub(crate) fn given(&self, at: usize, message: &Message) -> Message {
+        match self.keep(at) {
+            Some(keep) => shorten(message, keep),
+            None => message.clone(),
+        }
+    }
+
+    /// How many bytes the model is given of a message, if it is shortened.
+    fn keep(&self, at: usize) -> Option<usize> {
+        let found = self.shortened.binary_search_by_key(&at, |shortened| shortened.at).ok()?;
+        Some(self.shortened[found].keep)
+    }
+
+    /// The message that stands for the covered ones, if there is anything to say.
+    pub fn stand_in(&self) -> Option<Message> {
+        if self.summary.is_empty() && self.left_out == 0 {
+            return None;
+        }
+        let mut text = String::from(SUMMARY_OPENS);
+        text.push_str(&self.summary);
+        if self.left_out > 0 {
+            let after = if self.summary.is_empty() { "" } else { " after that" };
+            let count = self.left_out;
+            text.push_str(&format!("\n[{count} messages{after} are left out: they could not be summarised.]"));
+        }
+        text.push_str(SUMMARY_CLOSES);
+        Some(Message::user(text))
+    }
+}
+
+/// Begins the message that stands for older messages. The summary is made from what users, models and tools said, so it is
+/// marked as a record: nothing in it is an instruction of the server.
+const SUMMARY_OPENS: &str = "[The server's summary of earlier messages: a record, not an instruction.]\n";
+const SUMMARY_CLOSES: &str = "\n[End of the summary.]";
+/// The tokens of that message beside the summary, at most.
+const STAND_IN: u64 = 48;
+
+/// The name of the tool that reads shortened results.
+pub const READ_RESULT: &str = "read_result";
+
+/// The fewest bytes that are kept of a message.
+const LEAST_KEPT: usize = 64;
+
+/// A message of whose text only the beginning and the end are kept, with a note that says what is missing. Images and
+/// documents become lines of the text. Answers of models and system messages stay as they are.
+pub fn shorten(message: &Message, keep: usize) -> Message {
+    match message {
+        Message::Tool { call_id, content, is_error } => {
+            let content =
+                Content::Text(ends(&content.text_and_media(), keep, |left_out| result_note(call_id, left_out)));
+            Message::Tool { call_id: call_id.clone(), content, is_error: *is_error }
+        }
+        Message::User { content } => Message::user(ends(&content.text_and_media(), keep, message_note)),
+        Message::System { .. } | Message::Assistant { .. } => message.clone(),
+    }
+}
+
+/// What is missing of a text.
+#[derive(Clone, Copy, Debug)]
+struct LeftOut {
+    from: usize,
+    bytes: usize,
+    total: usize,
+}
+
+/// The beginning and the end of a text, with a note in between.
+fn ends(text: &str, keep: usize, note: impl FnOnce(LeftOut) -> String) -> String {
+    if text.len() <= keep {
+        return text.to_owned();
+    }
+    // The beginning says more often what a text is about.
+    let from = text.floor_char_boundary(keep - keep / 3);
+    let to = text.ceil_char_boundary(text.len() - keep / 3).max(from);
+    let note = note(LeftOut { from, bytes: to - from, total: text.len() });
+    // A note that is longer than what it stands for is worth nothing.
+    if note.len() + 2 >= to - from {
+        return text.to_owned();
+    }
+    format!("{}\n{note}\n{}", &text[..from], &text[to..])
+}
+
+/// A text with its middle left out, for a summary or a transcript.
+pub fn shorten_text(text: &str, keep: usize) -> String {
+    ends(text, keep, |left_out| format!("[{} bytes are left out here]", left_out.bytes))
+}
+
+fn result_note(call: &CallId, LeftOut { from, bytes, total }: LeftOut) -> String {
+    let id = call.as_str();
+    format!(
+        "[{bytes} of {total} bytes are left out here. Call {READ_RESULT} with call_id {id:?} and offset {from} to read them.]"
+    )
+}
+
+fn message_note(LeftOut { bytes, total, .. }: LeftOut) -> String {
+    format!("[{bytes} of {total} bytes of this message are left out here: all of it does not fit the context window.]")
+}
+
+/// What there is room for, in tokens.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Instructions and tools, which always stay.
+    pub fixed: u64,
+    /// The most that a request may have.
+    pub budget: u64,
+    /// About how much it shall have after the compaction.
+    pub target: u64,
+    /// The most that a summary may have.
+    pub summary: u64,
+}
+
+/// A compaction to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The compaction as it is without a new summary: what it covers anew counts as left out.
+    pub compaction: Compaction,
+    /// Tokens of the request, without the message that stands for what is covered.
+    pub tokens: u64,
+}
+
+/// How much gives way. Each gives more than the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    /// Large tool results.
+    Results,
+    /// Also older messages, down to the target.
+    Older,
+    /// All steps but the last one, and most of its results.
+    AllButLastStep,
+    /// Also parts of the user's messages.
+    UserMessages,
+    /// All but the first and the current user message.
+    Everything,
+    /// All but the current user message.
+    EverythingElse,
+}
+
+/// Decides how a conversation that does not fit is made to. `force` plans for one that fits, where older messages are to
+/// give way all the same. `size` gives the tokens of one message. `None` if nothing can give way, or not enough.
+pub fn plan(
+    history: &[Message],
+    before: Option<&Compaction>,
+    room: &Room,
+    force: bool,
+    size: &dyn Fn(&Message) -> u64,
+) -> Option<Plan> {
+    let unmade = Compaction::default();
+    let is_user = |message: &Message| matches!(message, Message::User { .. });
+    let planner = Planner {
+        history,
+        before: before.unwrap_or(&unmade),
+        room,
+        size,
+        first: history.iter().position(is_user),
+        current: history.iter().rposition(is_user),
+        unseen: history.iter().rposition(|message| matches!(message, Message::Assistant { .. })).map_or(0, |at| at + 1),
+    };
+    if force {
+        return planner.attempt(Level::Older);
+    }
+    let levels = [
+        Level::Results,
+        Level::Older,
+        Level::AllButLastStep,
+        Level::UserMessages,
+        Level::Everything,
+        Level::EverythingElse,
+    ];
+    levels.into_iter().find_map(|level| planner.attempt(level))
+}
+
+struct Planner<'a> {
+    history: &'a [Message],
+    before: &'a Compaction,
+    room: &'a Room,
+    size: &'a dyn Fn(&Message) -> u64,
+    first: Option<usize>,
+    current: Option<usize>,
+    /// Results from this place on were never given to a model.
+    unseen: usize,
+}
+
+impl Planner<'_> {
+    /// The plan of a level, if it is enough.
+    fn attempt(&self, level: Level) -> Option<Plan> {
+        let Room { budget, target, summary, .. } = *self.room;
+        let mut made = Compaction { shortened: self.results(level), ..self.before.clone() };
+        let mut sizes = self.sizes(&made);
+        if level != Level::Results {
+            made.covers = self.covers(level, &sizes).unwrap_or(self.before.covers);
+            made.left_out += made.covers - self.before.covers.min(made.covers);
+            // Compactions of earlier versions name none of the messages that they cover.
+            made.first = self.first.filter(|at| *at < made.covers);
+            made.current = self.current.filter(|at| *at < made.covers && Some(*at) != self.first);
+        }
+        if level == Level::EverythingElse {
+            (made.first, made.current) = (None, self.current);
+        }
+        if matches!(level, Level::UserMessages | Level::Everything | Level::EverythingElse) {
+            self.shorten_user_messages(&mut made, &mut sizes);
+        }
+        let is_given = |at: usize| at >= made.covers || made.first == Some(at) || made.current == Some(at);
+        made.shortened.retain(|shortened| is_given(shortened.at));
+        made.reads_results |= made.shortened.iter().any(|shortened| self.is_result(shortened.at));
+        let changed = made != *self.before;
+        let tokens = self.tokens(&made, &sizes);
+        // To shorten results costs no call of a model, but it must be worth it: the next step would compact again.
+        let limit = if level == Level::Results { (budget / 2).max(target) } else { budget };
+        (changed && tokens.saturating_add(summary).saturating_add(STAND_IN) <= limit)
+            .then_some(Plan { compaction: made, tokens })
+    }
+
+    fn is_result(&self, at: usize) -> bool {
+        matches!(self.history.get(at), Some(Message::Tool { .. }))
+    }
+
+    /// The results to shorten. Those that no model was given yet are given more room, together as much as a quarter.
+    fn results(&self, level: Level) -> Vec<Shortened> {
+        let (seen, unseen) = match level {
+            Level::Results | Level::Older => (self.room.budget / 16, self.room.budget / 4),
+            Level::AllButLastStep | Level::UserMessages | Level::Everything | Level::EverythingElse => {
+                (self.room.budget / 64, self.room.budget / 8)
+            }
+        };
+        let is_result = |at: &usize| self.is_result(*at);
+        let fresh = (self.unseen..self.history.len()).filter(is_result).count() as u64;
+        let mut shortened: Vec<_> =
+            self.before.shortened.iter().filter(|shortened| !self.is_result(shortened.at)).copied().collect();
+        for at in (self.before.covers.min(self.history.len())..self.history.len()).filter(is_result) {
+            let limit = if at < self.unseen { seen } else { (unseen / fresh.max(1)).max(1) };
+            let keep = bytes(limit);
+            let earlier = self.before.keep(at);
+            // A little more than the limit is not worth a note.
+            let is_large = || (self.size)(&self.history[at]) > limit.saturating_add(limit / 2).saturating_add(64);
+            match earlier {
+                Some(earlier) => shortened.push(Shortened { at, keep: earlier.min(keep) }),
+                None if is_large() => shortened.push(Shortened { at, keep }),
+                None => {}
+            }
+        }
+        shortened.sort_unstable_by_key(|shortened| shortened.at);
+        shortened
+    }
+
+    /// The tokens of each message as the model would be given it; none for those that it will never be given again.
+    fn sizes(&self, made: &Compaction) -> Vec<u64> {
+        let is_gone = |at: usize, message: &Message| {
+            let stays = matches!(message, Message::System { .. }) || self.first == Some(at) || self.current == Some(at);
+            at < self.before.covers && !stays && ![self.before.first, self.before.current].contains(&Some(at))
+        };
+        let size = |(at, message): (usize, &Message)| match made.keep(at) {
+            _ if is_gone(at, message) => 0,
+            Some(keep) => (self.size)(&shorten(message, keep)),
+            None => (self.size)(message),
+        };
+        self.history.iter().enumerate().map(size).collect()
+    }
+
+    fn covers(&self, level: Level, sizes: &[u64]) -> Option<usize> {
+        let Room { fixed, target, summary, .. } = *self.room;
+        let keep = match level {
+            Level::Results | Level::Older => {
+                let verbatim: u64 = [self.first, self.current].into_iter().flatten().map(|at| sizes[at]).sum();
+                target.saturating_sub(fixed + summary + STAND_IN + verbatim).max(target / 8)
+            }
+            Level::AllButLastStep | Level::UserMessages => 0,
+            Level::Everything | Level::EverythingElse => return Some(self.history.len()),
+        };
+        context::cut_by(self.history, self.before.covers, keep, |at| sizes[at])
+    }
+
+    /// Shortens the first user message, then the current one, to what there is room for.
+    fn shorten_user_messages(&self, made: &mut Compaction, sizes: &mut [u64]) {
+        let Room { budget, summary, .. } = *self.room;
+        let places = [made.first.filter(|_| self.first != self.current), self.current];
+        for at in places.into_iter().flatten() {
+            let others = self.tokens(made, sizes).saturating_sub(sizes[at]) + summary + STAND_IN;
+            let is_first = Some(at) != self.current;
+            let left = (budget - budget / 8).saturating_sub(others).max(budget / 16);
+            let limit = if is_first { left.min(budget / 16) } else { left };
+            if sizes[at] <= limit {
+                continue;
+            }
+            let keep = made.keep(at).map_or(bytes(limit), |earlier| earlier.min(bytes(limit)));
+            made.shortened.retain(|shortened| shortened.at != at);
+            made.shortened.push(Shortened { at, keep });
+            made.shortened.sort_unstable_by_key(|shortened| shortened.at);
+            sizes[at] = (self.size)(&shorten(&self.history[at], keep));
+        }
+    }
+
+    /// The tokens of a request, without the message that stands for what is covered.
+    fn tokens(&self, made: &Compaction, sizes: &[u64]) -> u64 {
+        let covers = made.covers.min(self.history.len());
+        let is_system = |at: &usize| matches!(self.history[*at], Message::System { .. });
+        let kept = [made.first, made.current].into_iter().flatten().filter(|at| *at < covers);
+        let standing = (0..covers).filter(is_system).chain(kept).chain(covers..sizes.len());
+        standing.map(|at| sizes[at]).fold(self.room.fixed, u64::saturating_add)
+    }
+}
+
+/// About as many bytes as these tokens have, with room for a note.
+fn bytes(tokens: u64) -> usize {
+    const NOTE: usize = 160;
+    usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX).saturating_sub(NOTE).max(LEAST_KEPT)
+}

@@ -1,0 +1,195 @@
+//! Keeps what the model is given within its context window: by compaction, which every change of it is recorded as.
+
+use everturn_core::{
+    Compaction, Content, Event, Message, Outcome, Usage,
+    compaction::{Change, Plan, Room, plan, shorten_text},
+    context,
+};
+use everturn_models::ModelError;
+
+use crate::{
+    step::failure_code,
+    summary::Span,
+    turn::{Stopped, Turn},
+};
+
+/// The window of a model of which nobody knows it, in tokens. An overflow corrects it.
+const GUESSED_WINDOW: u64 = 128_000;
+/// The longest summary that is accepted, in tokens.
+const LONGEST_SUMMARY: u64 = 16_384;
+
+/// What came of a plan.
+enum Carried {
+    Out,
+    /// No summary could be made; another model is to be tried, which has another window.
+    ToAnotherModel,
+    /// No summary could be made.
+    Failed(ModelError),
+}
+
+/// What happens if no model makes a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WithoutSummary {
+    /// The oldest messages are left out, with a note that says so.
+    LeaveOut,
+    /// Nothing changes.
+    GiveUp,
+}
+
+impl Turn {
+    /// Makes the context fit the model's window, by compaction if need be. `overflowed` is our estimate of a context
+    /// that the provider found too long: it must become clearly shorter. `false` if it cannot be made to fit; the turn
+    /// has ended then.
+    pub(crate) async fn fit_context(&mut self, overflowed: Option<u64>) -> Result<bool, Stopped> {
+        loop {
+            let size = self.estimated_context();
+            self.current_model().prepare(size).await;
+            let room = self.room(overflowed);
+            if size <= room.budget {
+                return Ok(true);
+            }
+            let Some(plan) = self.planned(&room, false) else { break };
+            match Box::pin(self.carry_out(plan, &room, size, WithoutSummary::LeaveOut)).await? {
+                Carried::Out | Carried::Failed(_) => return Ok(true),
+                Carried::ToAnotherModel => {}
+            }
+        }
+        // A guess must not end a turn: the provider knows better.
+        if self.context_window().is_none() && overflowed.is_none() {
+            return Ok(true);
+        }
+        self.close(Outcome::MaxTokens, Usage::default(), "Tool call not run: the context window is full").await?;
+        Ok(false)
+    }
+
+    /// Compacts history because somebody asked for it, to a third of what it is, and ends the turn. Nothing changes where
+    /// that would gain little, or no summary can be made.
+    pub(crate) async fn compact_on_demand(&mut self) -> Result<(), Stopped> {
+        self.load_documents().await;
+        loop {
+            let size = self.estimated_context();
+            self.current_model().prepare(size).await;
+            let room = self.room(None);
+            let room = Room { target: room.target.min(size / 3), summary: room.summary.min(size / 8).max(1), ..room };
+            let is_worth_it = |plan: &Plan| plan.tokens.saturating_add(room.summary) <= size - size / 4;
+            let Some(plan) = self.planned(&room, true).filter(is_worth_it) else {
+                return self.end(Outcome::Completed).await;
+            };
+            match Box::pin(self.carry_out(plan, &room, size, WithoutSummary::GiveUp)).await? {
+                Carried::Out => return self.end(Outcome::Completed).await,
+                Carried::ToAnotherModel => {}
+                Carried::Failed(error) => {
+                    let (code, retryable) = (failure_code(error.kind), error.is_retryable());
+                    let message = format!("no summary could be made, and nothing was changed: {error}");
+                    return self.fail(code, message, retryable, Usage::default()).await;
+                }
+            }
+        }
+    }
+
+    /// What the current model's window has room for.
+    fn room(&self, overflowed: Option<u64>) -> Room {
+        let caps = [self.agent.model_options.max_output_tokens, self.current_model().max_output()];
+        let answer = caps.into_iter().flatten().min();
+        let window = self.context_window().unwrap_or(GUESSED_WINDOW);
+        // Models that could fill their whole window do not: only a quarter is kept free for them.
+        let reserve = answer.filter(|answer| *answer <= window / 2).unwrap_or(window / 4);
+        let fitting = window - reserve;
+        let budget = overflowed.map_or(fitting, |used| (used * 3 / 4).min(fitting));
+        // Far below the budget: each compaction costs a call, and what the provider has in its cache.
+        let target = (overflowed.map_or(window, |used| used.min(window)) / 3).min(budget * 2 / 3);
+        let summary = [Some(target / 4), answer, Some(LONGEST_SUMMARY)].into_iter().flatten().min().unwrap_or(1).max(1);
+        let instructions = context::estimate_text(&self.agent.instructions(&self.config));
+        let fixed = instructions + context::estimate_tools(&self.tool_specs());
+        Room { fixed, budget, target, summary }
+    }
+
+    fn planned(&self, room: &Room, force: bool) -> Option<Plan> {
+        let (history, before) = (self.full_history(), self.compaction());
+        let size = |message: &Message| self.size_of(message);
+        let mut made = plan(&history, before, room, force, &size)?;
+        if made.compaction.reads_results && !before.is_some_and(|before| before.reads_results) {
+            // The tool that reads what was shortened needs room, too. Where there is none, there is no tool.
+            let mut specs = self.tool_specs();
+            self.add_read_result(&mut specs);
+            let fixed = room.fixed - context::estimate_tools(&self.tool_specs()) + context::estimate_tools(&specs);
+            match plan(&history, before, &Room { fixed, ..*room }, force, &size) {
+                Some(roomier) => made = roomier,
+                None => made.compaction.reads_results = false,
+            }
+        }
+        Some(made)
+    }
+
+    /// The tokens of one message, with the documents that it names.
+    fn size_of(&self, message: &Message) -> u64 {
+        let estimate = |messages: &[Message]| context::estimate(messages) + self.documents.estimate(messages);
+        match message {
+            Message::User { content: Content::Blocks(_) } => estimate(&self.with_documents(vec![message.clone()])),
+            _ => estimate(std::slice::from_ref(message)),
+        }
+    }
+
+    /// Makes the summary of a plan and records the compaction.
+    async fn carry_out(
+        &mut self,
+        plan: Plan,
+        room: &Room,
+        size: u64,
+        without_summary: WithoutSummary,
+    ) -> Result<Carried, Stopped> {
+        let earlier = self.compaction().cloned().unwrap_or_default();
+        let Plan { mut compaction, tokens } = plan;
+        compaction.usage = Usage::default();
+        let span = Span {
+            from: earlier.covers.saturating_sub(earlier.left_out),
+            to: compaction.covers,
+            verbatim: compaction.first,
+            room: *room,
+        };
+        if compaction.covers <= earlier.covers || !self.has_transcript(span) {
+            compaction.left_out = earlier.left_out;
+        } else {
+            match Box::pin(self.summarise(span)).await {
+                Ok(summary) => {
+                    (compaction.summary, compaction.left_out) = (summary, 0);
+                    compaction.usage = self.take_summary();
+                }
+                Err(error) => {
+                    if let Some(spent) = self.spend_summary() {
+                        self.record_all(&[], vec![spent])?;
+                    }
+                    if self.model + 1 < self.agent.models.len() {
+                        let model = self.agent.models[self.model + 1].name().to_owned();
+                        self.record(Event::ModelChanged { model, reason: error.message })?;
+                        self.model += 1;
+                        return Ok(Carried::ToAnotherModel);
+                    }
+                    if without_summary == WithoutSummary::GiveUp {
+                        return Ok(Carried::Failed(error));
+                    }
+                    tracing::warn!(turn = %self.log.turn(), %error, "history was not summarised; its oldest part is left out");
+                }
+            }
+        }
+        // Only where a window is much smaller than the one that the summary was made for.
+        let most = usize::try_from(room.summary.saturating_mul(4)).unwrap_or(usize::MAX);
+        if compaction.summary.len() > most {
+            compaction.summary = shorten_text(&compaction.summary, most);
+        }
+        compaction.change = Some(change(&earlier, &compaction, size, tokens));
+        self.record(Event::HistoryCompacted(compaction))?;
+        Ok(Carried::Out)
+    }
+}
+
+/// How a compaction differs from the one before it.
+fn change(earlier: &Compaction, made: &Compaction, size: u64, tokens: u64) -> Change {
+    let stand_in = made.stand_in().map_or(0, |message| context::estimate(&[message]));
+    Change {
+        messages: made.covers.saturating_sub(earlier.covers),
+        shortened: made.shortened.iter().filter(|shortened| !earlier.shortened.contains(shortened)).count(),
+        tokens_before: size,
+        tokens_after: tokens + stand_in,
+    }
+}

@@ -1,0 +1,56 @@
+//! The tool `read_result`: which requests offer it, and what it reads.
+
+use everturn_core::{Json, Message, ToolSpec, compaction::READ_RESULT};
+use everturn_tools::ResultRequest;
+
+use crate::turn::Turn;
+
+/// The fewest bytes that a call reads at once, however small the window is.
+const LEAST: usize = 256;
+
+impl Turn {
+    /// The tools that the model is offered. `read_result` comes and stays with the compaction that first shortened a
+    /// result: between two compactions the list does not change, since providers cache it.
+    pub(crate) fn tool_specs(&self) -> Vec<ToolSpec> {
+        let mut specs = self.agent.tool_specs(&self.config, &self.shared.tools);
+        if self.compaction().is_some_and(|compaction| compaction.reads_results) {
+            self.add_read_result(&mut specs);
+        }
+        specs
+    }
+
+    /// Adds `read_result` to these tools, unless there is a tool of that name.
+    pub(crate) fn add_read_result(&self, specs: &mut Vec<ToolSpec>) {
+        if !specs.iter().any(|spec| spec.name == READ_RESULT) {
+            specs.extend(self.shared.tools.get(READ_RESULT).map(|tool| tool.spec().clone()));
+        }
+    }
+
+    /// Whether a call is one of `read_result`, offered because results were shortened.
+    pub(crate) fn may_read_results(&self, name: &str) -> bool {
+        name == READ_RESULT && self.compaction().is_some_and(|compaction| compaction.reads_results)
+    }
+
+    /// What a call of `read_result` gives.
+    pub(crate) fn read_result(&self, input: &Json) -> Result<String, String> {
+        let mut request = ResultRequest::parse(input)?;
+        // A part that fills the window would only be shortened again.
+        let window = self.context_window().unwrap_or(u64::MAX);
+        let most = usize::try_from(window / 4).unwrap_or(usize::MAX).max(LEAST);
+        request.length = request.length.min(most);
+        let is_it = |message: &Message| match message {
+            Message::Tool { call_id, content, .. } if call_id.as_str() == request.call_id => {
+                Some(content.text_and_media())
+            }
+            _ => None,
+        };
+        let text = self.full_history().iter().rev().find_map(is_it);
+        let text = text.ok_or_else(|| {
+            let id: String = request.call_id.chars().take(64).collect();
+            format!(
+                "this conversation has no result of a call {id:?}; the note in a shortened result names its call_id"
+            )
+        })?;
+        request.part_of(&text)
+    }
+}
