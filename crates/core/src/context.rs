@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::{Block, CallId, Compaction, Content, Message, ToolSpec, ToolUse};
+use crate::{Block, CallId, Compaction, Content, DocumentId, Message, ToolSpec, ToolUse};
 
 /// What a call that never got a result is answered with.
 pub const INTERRUPTED: &str = "Tool call interrupted: it gave no result";
@@ -38,15 +38,23 @@ pub fn compact(history: &[Message], compaction: Option<&Compaction>) -> Vec<Mess
 
 /// Any history in the form that every provider takes. Calls without a result get one that says so.
 pub fn normalise(history: &[Message]) -> Conversation {
-    let (mut conversation, mut builder) = build(history, Order::Calls);
+    let (mut conversation, mut builder) = build(history, Order::Calls, Begun::No);
     builder.close_calls();
     conversation.messages = builder.messages;
     conversation
 }
 
+/// As [`normalise`], for messages that go on after others which end with all calls answered: the next turn, or the next steps
+/// of one.
+pub fn normalise_next(messages: &[Message]) -> Vec<Message> {
+    let (_, mut builder) = build(messages, Order::Calls, Begun::Yes);
+    builder.close_calls();
+    builder.messages
+}
+
 /// As [`normalise`], for people: results stay in the order in which they came, since what was shown once must not move.
 pub fn normalise_for_readers(history: &[Message], last_calls: LastCalls) -> Conversation {
-    let (mut conversation, mut builder) = build(history, Order::Arrival);
+    let (mut conversation, mut builder) = build(history, Order::Arrival, Begun::No);
     match last_calls {
         LastCalls::Over => builder.close_calls(),
         LastCalls::MayWait => builder.messages.extend(builder.open.into_iter().filter_map(|(_, result)| result)),
@@ -79,12 +87,19 @@ enum Order {
     Arrival,
 }
 
-fn build(history: &[Message], order: Order) -> (Conversation, Builder) {
+/// Whether something was said before these messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    Yes,
+    No,
+}
+
+fn build(history: &[Message], order: Order, begun: Begun) -> (Conversation, Builder) {
     let mut conversation = Conversation::default();
-    let mut builder = Builder { order, messages: Vec::new(), open: Vec::new(), seen: HashSet::new() };
+    let mut builder = Builder { order, begun, messages: Vec::new(), open: Vec::new(), seen: HashSet::new() };
     for message in history {
         match message {
-            Message::System { content } if builder.messages.is_empty() => conversation.system.push(content.clone()),
+            Message::System { content } if builder.has_not_begun() => conversation.system.push(content.clone()),
             Message::System { content } => builder.system(content),
             Message::User { content } => builder.user(content),
             Message::Assistant { content } => builder.assistant(content),
@@ -96,6 +111,7 @@ fn build(history: &[Message], order: Order) -> (Conversation, Builder) {
 
 struct Builder {
     order: Order,
+    begun: Begun,
     messages: Vec<Message>,
     /// The calls of the last assistant message, with their results as they come.
     open: Vec<(CallId, Option<Message>)>,
@@ -103,6 +119,10 @@ struct Builder {
 }
 
 impl Builder {
+    fn has_not_begun(&self) -> bool {
+        self.begun == Begun::No && self.messages.is_empty()
+    }
+
     fn user(&mut self, content: &Content) {
         self.close_calls();
         if content.is_empty() {
@@ -135,7 +155,7 @@ impl Builder {
         if !speaks(&content) {
             return;
         }
-        if self.messages.is_empty() {
+        if self.has_not_begun() {
             self.messages.push(Message::user(OPENING));
         }
         match self.messages.last_mut() {
@@ -177,6 +197,18 @@ fn append(content: &mut Content, more: Vec<Block>) {
     let mut blocks = std::mem::replace(content, Content::Blocks(Vec::new())).into_blocks();
     blocks.extend(more);
     *content = Content::Blocks(blocks);
+}
+
+/// The documents that a message speaks of, with their names.
+pub fn documents(message: &Message) -> impl Iterator<Item = (&DocumentId, &str)> {
+    let blocks = match message {
+        Message::User { content } => content.blocks(),
+        Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => &[],
+    };
+    blocks.iter().filter_map(|block| match block {
+        Block::Document { id, name } => Some((id, name.as_str())),
+        Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } => None,
+    })
 }
 
 /// A guess at the tokens of messages: four bytes each, which errs on the safe side for most scripts.

@@ -12,7 +12,9 @@ use everturn_store::{
     TurnRecord, TurnStatus,
 };
 
-use crate::{CutError, Engine, SubmissionKey, committer::CommitError, conversation::said_in_turn, prior::in_history};
+use crate::{
+    CutError, Engine, SubmissionKey, committer::CommitError, conversation::said_in_turn, earlier_history::in_history,
+};
 
 /// How often a cut is judged anew because the session changed meanwhile.
 const MAX_CONFLICTS: u32 = 20;
@@ -50,6 +52,9 @@ impl Engine {
         if let Some(outcome) = self.cut_before(tenant, key.as_ref()).await? {
             return outcome.parse().map_err(|_| CutError::Rejected(Refusal::NotFound));
         }
+        // Submissions wait meanwhile: in a session that many use, it would never be what it was a moment ago.
+        let gate = self.0.sessions.of(tenant, session.as_str());
+        let _alone = gate.lock().await;
         for _ in 0..MAX_CONFLICTS {
             let record = self.0.store.session(tenant, session).await?.ok_or(CutError::NotFound)?;
             let mut turns = self.0.store.turns(tenant, session).await?;
@@ -117,6 +122,9 @@ impl Engine {
         if self.cut_before(tenant, key.as_ref()).await?.is_some() {
             return Ok(());
         }
+        // Submissions wait meanwhile: in a session that many use, it would never be what it was a moment ago.
+        let gate = self.0.sessions.of(tenant, session.as_str());
+        let _alone = gate.lock().await;
         for _ in 0..MAX_CONFLICTS {
             let record = self.0.store.session(tenant, session).await?.ok_or(CutError::NotFound)?;
             self.settle_first(tenant, &record).await?;

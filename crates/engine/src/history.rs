@@ -1,8 +1,11 @@
 //! What the model is given of history, kept within its context window.
 
-use everturn_core::{Compaction, Event, Message, Outcome, Usage, context};
+use std::sync::Arc;
+
+use everturn_core::{Compaction, Event, Message, Messages, Outcome, Usage, context};
 
 use crate::{
+    earlier_history::Given,
     summary::Span,
     turn::{Stopped, Turn},
 };
@@ -12,30 +15,70 @@ const GUESSED_WINDOW: u64 = 128_000;
 /// How often one step may compact before it gives up.
 const MAX_ROUNDS: usize = 3;
 
+/// What the model is given, as far as it will not change any more: earlier turns, and the complete steps of this one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spoken {
+    given: Given,
+    /// How many of the turn's own messages are in it.
+    included: usize,
+}
+
 impl Turn {
+    /// All messages of the session.
     pub(crate) fn full_history(&self) -> Vec<Message> {
-        let mut history = self.prior.messages.clone();
-        history.extend(self.state.messages());
-        history
+        self.earlier.full().cloned().chain(self.state.messages()).collect()
     }
 
     pub(crate) fn compaction(&self) -> Option<&Compaction> {
-        self.state.compaction.as_ref().or(self.prior.compaction.as_ref())
+        self.state.compaction.as_ref().or(self.earlier.compaction())
     }
 
-    /// Instructions and conversation as the model is given them.
-    pub(crate) fn context(&self) -> (String, Vec<Message>) {
-        let conversation = context::normalise(&context::compact(&self.full_history(), self.compaction()));
+    /// Adds the steps that are complete by now to what the model is given.
+    pub(crate) fn settle_context(&mut self) {
+        let complete = self.state.complete();
+        let mut spoken = self.spoken.take().unwrap_or_else(|| self.begin_context(complete));
+        if complete > spoken.included {
+            let messages = self.state.messages_between(spoken.included, complete);
+            spoken.given.push(&Arc::new(messages.into()));
+            spoken.included = complete;
+        }
+        self.spoken = Some(spoken);
+    }
+
+    /// What the model is given at first: of a turn that has compacted history, everything anew.
+    fn begin_context(&self, complete: usize) -> Spoken {
+        if self.state.compaction.is_none() {
+            return Spoken { given: self.earlier.given().clone(), included: 0 };
+        }
+        let own = self.state.messages_between(0, complete);
+        let history: Vec<Message> = self.earlier.full().cloned().chain(own).collect();
+        let mut given = Given::default();
+        given.begin(&context::compact(&history, self.compaction()));
+        Spoken { given, included: complete }
+    }
+
+    /// Instructions and conversation as the model is given them, with more messages after them.
+    pub(crate) fn context(&self, more: impl IntoIterator<Item = Message>) -> (String, Messages) {
         let mut system = self.agent.instructions(&self.config);
+        let fresh;
+        let Spoken { given, included } = match &self.spoken {
+            Some(spoken) => spoken,
+            None => {
+                fresh = self.begin_context(self.state.complete());
+                &fresh
+            }
+        };
         // Nothing that changes while the conversation goes on stands here, such as which tool servers are down: providers
         // cache what they are sent from its beginning, and some refuse their own reasoning after another beginning.
-        for message in conversation.system {
+        for message in &given.system {
             if !system.is_empty() {
                 system.push_str("\n\n");
             }
-            system.push_str(&message);
+            system.push_str(message);
         }
-        (system, self.with_documents(conversation.messages))
+        let own = context::normalise_next(&self.state.messages_between(*included, usize::MAX));
+        let messages = Messages::after(Arc::clone(&given.messages), own.into_iter().chain(more).collect());
+        (system, self.with_documents(messages))
     }
 
     /// How many tokens the model's context holds, as far as anybody knows.
@@ -45,10 +88,10 @@ impl Turn {
 
     /// A guess at the tokens of the next call's input.
     pub(crate) fn estimated_context(&self) -> u64 {
-        let (system, messages) = self.context();
+        let (system, messages) = self.context([]);
         let tools = self.agent.tool_specs(&self.config, &self.shared.tools);
         let documents = self.documents.estimate(&messages);
-        context::estimate_text(&system) + context::estimate(&messages) + context::estimate_tools(&tools) + documents
+        context::estimate_text(&system) + messages.size().tokens + context::estimate_tools(&tools) + documents
     }
 
     /// Makes the context fit the model's window, by compaction if need be. `overflowed` is our estimate of a context
@@ -82,7 +125,7 @@ impl Turn {
             match summarised {
                 Ok(summary) => {
                     let usage = self.take_summary();
-                    self.record(Event::HistoryCompacted(Compaction { summary, covers: cut, usage }))?;
+                    self.compacted(Compaction { summary, covers: cut, usage })?;
                 }
                 Err(error) if self.model + 1 < self.agent.models.len() => {
                     let model = self.agent.models[self.model + 1].name().to_owned();
@@ -95,7 +138,7 @@ impl Turn {
                 Err(error) => {
                     tracing::warn!(turn = %self.log.turn(), %error, "history was not summarised; its oldest part is left out");
                     let (summary, usage) = (self.summary_without_model(span), Usage::default());
-                    self.record(Event::HistoryCompacted(Compaction { summary, covers: cut, usage }))?;
+                    self.compacted(Compaction { summary, covers: cut, usage })?;
                 }
             }
             size = self.estimated_context();
@@ -106,5 +149,13 @@ impl Turn {
         }
         self.close(Outcome::MaxTokens, Usage::default(), "Tool call not run: the context window is full").await?;
         Ok(false)
+    }
+
+    /// Records a compaction; the model is given another beginning from now on.
+    fn compacted(&mut self, compaction: Compaction) -> Result<(), Stopped> {
+        self.record(Event::HistoryCompacted(compaction))?;
+        self.spoken = None;
+        self.settle_context();
+        Ok(())
     }
 }

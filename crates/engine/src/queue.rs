@@ -16,9 +16,8 @@ use futures_util::future::BoxFuture;
 use crate::{
     Engine, Started, SubmitError,
     accept::{Place, Taken, is_queued},
-    prior::Prior,
+    earlier_history::EarlierHistory,
     spending,
-    submit::last_used,
 };
 
 /// How many sessions with a queue that nobody works on are looked for at a time.
@@ -114,10 +113,15 @@ impl Engine {
         if record.queued == 0 {
             return Ok(Looked::Empty);
         }
-        let turns = store.turns(tenant, session).await?;
-        let Some(next) = turns.iter().find(|turn| is_queued(turn)) else { return Ok(Looked::Empty) };
-        let (turn, input, begins_history) = (next.id.clone(), next.messages.clone(), next.begins_history);
-        let by = next.by.clone();
+        // Queued turns are the newest.
+        let queued = usize::try_from(record.queued).unwrap_or(usize::MAX);
+        let newest = store.turns_below(tenant, session, None, queued).await?;
+        let Some(next) = newest.into_iter().rfind(is_queued) else { return Ok(Looked::Empty) };
+        let TurnRecord { id: turn, messages: input, begins_history, by, options, .. } = next;
+        let earlier = match begins_history {
+            true => EarlierHistory::default(),
+            false => self.session_history(&record).await?.earlier,
+        };
         let agent = self.agent_or_stand_in(tenant, &record.config).await?;
         let agent_name = agent.name.clone();
         let used_before = record.usage;
@@ -128,14 +132,14 @@ impl Engine {
             begins_history,
             request: None,
             used_before,
-            last_used: last_used(&turns),
+            last_used: earlier.last_used(),
             by: by.clone(),
-            options: next.options.clone(),
+            options,
         };
         let taken = Taken {
             expected_version: record.version,
             turn,
-            prior: if begins_history { Prior::default() } else { Prior::for_model(turns) },
+            earlier,
             state: TurnState::default(),
             event: Event::TurnStarted(started),
             writes: vec![spending::turn_begun(&agent, by.clone(), Timestamp::now())],

@@ -6,19 +6,21 @@ use std::{
 };
 
 use everturn_core::{
-    Answer, CallId, FormId, Json, Message, ModelOptions, SessionConfig, SessionId, TenantId, TurnId, Usage, Wait,
-    WaitingFor,
+    Answer, CallId, CancelReason, FormId, Json, Message, ModelOptions, Outcome, SessionConfig, SessionId, TenantId,
+    TurnId, Usage, Wait, WaitingFor,
     submission::{self, Admission, OnBusy, SessionPhase, Submission},
 };
-use everturn_store::{Refusal, SecretPlace, SessionRecord, TurnRecord, TurnStatus};
+use everturn_store::{Refusal, SecretPlace, SessionRecord, Supersede, TurnStatus};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use crate::{
     Account, Agent, Engine, SessionUpdate, SubmissionKey, SubmitError,
-    accept::{Begin, Place, Resume},
+    accept::{Begin, Place, Resume, Superseded},
     account::Slot,
-    prior::Prior,
+    earlier_history::{EarlierHistory, FinishedTurn},
+    live::LiveTurn,
     seeded,
+    session_history::SessionHistory,
     tail::Tail,
 };
 
@@ -147,9 +149,12 @@ impl Started {
     }
 }
 
-/// What the last of these turns used that used anything.
-pub(crate) fn last_used(turns: &[TurnRecord]) -> Usage {
-    turns.iter().rev().map(|turn| turn.usage).find(|usage| !usage.is_zero()).unwrap_or_default()
+/// What a submission waits for before it is judged again.
+enum Delay {
+    /// A turn that works on another answer.
+    UntilRest(Arc<LiveTurn>),
+    /// A time.
+    For(Duration),
 }
 
 impl Engine {
@@ -163,7 +168,7 @@ impl Engine {
 
     async fn submit_now(&self, submit: Submit) -> Result<Started, SubmitError> {
         // One after the other: the second would want a place to run in, for nothing.
-        let alone = submit.key.as_ref().map(|key| self.0.repetitions.of(&submit.tenant, &key.key));
+        let alone = submit.key.as_ref().map(|key| self.0.keys.of(&submit.tenant, &key.key));
         let _alone = match &alone {
             Some(alone) => Some(alone.lock().await),
             None => None,
@@ -180,25 +185,45 @@ impl Engine {
     }
 
     async fn submit_first(&self, submit: &Submit) -> Result<Started, SubmitError> {
-        let mut slot = None;
+        let (mut slot, mut delay) = (None, None);
         let begun = Instant::now();
+        let gate = match &submit.target {
+            Target::New { .. } | Target::Seeded { .. } => None,
+            Target::Existing(session) | Target::Named { session, .. } => {
+                Some(self.0.sessions.of(&submit.tenant, session.as_str()))
+            }
+        };
         for conflicts in 0..MAX_CONFLICTS {
+            // One after the other: those who are judged together collide, and only one of them gets on.
+            let alone = match &gate {
+                Some(gate) => Some(gate.lock().await),
+                None => None,
+            };
             let result = match &submit.target {
                 Target::New { agent } | Target::Seeded { agent } => {
                     Box::pin(self.begin_session(submit, SessionId::mint(), agent, &mut slot)).await
                 }
-                Target::Existing(session) => Box::pin(self.submit_to(submit, session, &mut slot)).await,
-                Target::Named { session, agent } => match Box::pin(self.submit_to(submit, session, &mut slot)).await {
-                    Err(SubmitError::NotFound) => {
-                        Box::pin(self.begin_session(submit, session.clone(), agent, &mut slot)).await
+                Target::Existing(session) => Box::pin(self.submit_to(submit, session, &mut slot, &mut delay)).await,
+                Target::Named { session, agent } => {
+                    match Box::pin(self.submit_to(submit, session, &mut slot, &mut delay)).await {
+                        Err(SubmitError::NotFound) => {
+                            Box::pin(self.begin_session(submit, session.clone(), agent, &mut slot)).await
+                        }
+                        result => result,
                     }
-                    result => result,
-                },
+                }
             };
+            drop(alone);
             match result {
                 Err(SubmitError::Rejected(Refusal::Changed)) if begun.elapsed() < ANSWER_PATIENCE => {
-                    let longest = u64::from(conflicts).min(CONFLICT_WAIT);
-                    tokio::time::sleep(Duration::from_millis(rand::random_range(0..=longest))).await;
+                    match delay.take() {
+                        Some(Delay::UntilRest(turn)) => turn.stopped(LOOK_AGAIN).await,
+                        Some(Delay::For(time)) => tokio::time::sleep(time).await,
+                        None => {
+                            let longest = u64::from(conflicts).min(CONFLICT_WAIT);
+                            tokio::time::sleep(Duration::from_millis(rand::random_range(0..=longest))).await;
+                        }
+                    }
                 }
                 Err(SubmitError::Rejected(Refusal::Changed)) => break,
                 Err(SubmitError::Rejected(Refusal::NotFound)) => return Err(SubmitError::NotFound),
@@ -242,9 +267,8 @@ impl Engine {
             opening,
             expected_version: None,
             used_before: Usage::default(),
-            last_used: Usage::default(),
             supersedes: None,
-            prior: Prior::default(),
+            earlier: EarlierHistory::default(),
             input: input.clone(),
         };
         self.begin_turn(submit, Place { session, agent, config }, begin, slot).await
@@ -255,6 +279,7 @@ impl Engine {
         submit: &Submit,
         session: &SessionId,
         slot: &mut Option<Slot>,
+        delay: &mut Option<Delay>,
     ) -> Result<Started, SubmitError> {
         let store = &self.0.store;
         let record = store.session(&submit.tenant, session).await?.ok_or(SubmitError::NotFound)?;
@@ -269,7 +294,10 @@ impl Engine {
             Ok(Some(answer)) => Submission::SomeAnswers(vec![answer]),
             reply => {
                 if self.works_on_another_answer(submit, &record).await? {
-                    return self.wait_for_rest(&record).await;
+                    // Also for one that asks again what it asked before the process was started anew.
+                    let turn = record.last_turn.as_ref().and_then(|turn| self.0.live.get(&turn.id));
+                    *delay = turn.map(Delay::UntilRest);
+                    return Err(SubmitError::Rejected(Refusal::Changed));
                 }
                 reply?;
                 submit.submission.clone()
@@ -285,49 +313,52 @@ impl Engine {
         };
         let config = self.updated(submit, &agent, session, &record.config)?;
         let place = Place { session: session.clone(), agent, config };
-        let mut turns = store.turns(&submit.tenant, session).await?;
-        let answered = |id: &CallId| {
-            let messages = turns.iter().flat_map(|turn| &turn.messages);
-            messages.into_iter().any(|m| matches!(m, Message::Tool { call_id, .. } if call_id == id))
+        let admission = match submission::admit(phase, &submission, submit.on_busy, |_| false) {
+            // Only now is it worth looking through all that was said.
+            Err(submission::Refused::UnknownCall(_)) => {
+                let turns = store.turns(&submit.tenant, session).await?;
+                let answered = |id: &CallId| {
+                    let messages = turns.iter().flat_map(|turn| &turn.messages);
+                    messages.into_iter().any(|m| matches!(m, Message::Tool { call_id, .. } if call_id == id))
+                };
+                submission::admit(phase, &submission, submit.on_busy, answered)?
+            }
+            admission => admission?,
         };
-        let admission = submission::admit(phase, &submission, submit.on_busy, answered)?;
         let (expected_version, used_before) = (record.version, record.usage);
-        let open = match admission {
+        match admission {
             Admission::Queue => {
                 self.check_tokens(&submit.tenant, &submit.account).await?;
                 return self.queue_turn(submit, place, &record).await;
             }
-            Admission::Interrupt => return self.interrupt_first(&submit.tenant, &record).await,
+            Admission::Interrupt => return self.interrupt_first(&submit.tenant, &record, delay).await,
             Admission::Supersede if record.queued > 0 => match submit.on_busy {
-                OnBusy::Interrupt => return self.interrupt_first(&submit.tenant, &record).await,
+                OnBusy::Interrupt => return self.interrupt_first(&submit.tenant, &record, delay).await,
                 OnBusy::Supersede | OnBusy::Reject | OnBusy::Enqueue => return Err(submission::Refused::Busy.into()),
             },
-            Admission::Begin => None,
-            Admission::Supersede | Admission::Resume => record.last_turn.map(|turn| turn.id),
-        };
+            Admission::Begin | Admission::Supersede | Admission::Resume => {}
+        }
         self.acquire(submit, matches!(submission, Submission::Begin(_)), slot).await?;
-        let open = open.and_then(|id| turns.iter().position(|turn| turn.id == id)).map(|at| turns.remove(at));
+        let SessionHistory { mut earlier, waiting } = self.session_history(&record).await?;
+        let open = record.last_turn.map(|turn| turn.id).zip(waiting);
         match (submission, open) {
             (Submission::Begin(input), open) => {
-                let supersedes = match &open {
-                    Some(turn) => Some(self.supersede(&place, &submit.tenant, turn).await?),
-                    None => None,
-                };
-                if let (Some(mut turn), Some(supersedes)) = (open, &supersedes) {
-                    turn.messages.clone_from(&supersedes.end.rest.messages);
-                    turns.push(turn);
+                let supersedes = open.map(|(turn, state)| self.supersede(&place, &submit.tenant, &turn, state));
+                if let Some(Superseded { end: Supersede { rest, .. }, .. }) = &supersedes {
+                    let (messages, compaction) = (rest.messages.clone(), rest.compaction.clone());
+                    let outcome = Outcome::Cancelled { reason: CancelReason::Superseded };
+                    earlier.push(FinishedTurn { messages, compaction, outcome, usage: rest.usage });
                 }
-                let expected_version = Some(expected_version);
-                let last_used = last_used(&turns);
-                let prior = if submit.begins_history { Prior::default() } else { Prior::for_model(turns) };
-                let opening = Vec::new();
-                let begin = Begin { opening, expected_version, used_before, last_used, supersedes, prior, input };
+                if submit.begins_history {
+                    earlier = EarlierHistory::default().after(earlier.last_used());
+                }
+                let (opening, expected_version) = (Vec::new(), Some(expected_version));
+                let begin = Begin { opening, expected_version, used_before, supersedes, earlier, input };
                 self.begin_turn(submit, place, begin, slot).await
             }
-            (Submission::Answers(answers) | Submission::SomeAnswers(answers), Some(turn)) => {
-                let prior = if turn.begins_history { Prior::default() } else { Prior::for_model(turns) };
+            (Submission::Answers(answers) | Submission::SomeAnswers(answers), Some((turn, state))) => {
                 let options = submit.options_of_answers.then(|| Box::new(submit.options.clone()));
-                let resume = Resume { expected_version, turn: turn.id, prior, answers, options };
+                let resume = Resume { expected_version, turn, state, earlier, answers, options };
                 let key = submit.key.as_ref();
                 self.resume_turn(&submit.tenant, place, resume, key, slot).await
             }
@@ -346,19 +377,17 @@ impl Engine {
         }
     }
 
-    /// Waits until the turn under way rests, or asks again what it asked before the process was started anew, so that a
-    /// submission can be judged again.
-    async fn wait_for_rest(&self, record: &SessionRecord) -> Result<Started, SubmitError> {
-        let turn = record.last_turn.as_ref().and_then(|turn| self.0.live.get(&turn.id));
-        if let Some(live) = turn {
-            live.stopped(LOOK_AGAIN).await;
-        }
-        Err(SubmitError::Rejected(Refusal::Changed))
-    }
-
     /// Ends what is under way in a session, so that a submission can be judged again.
-    async fn interrupt_first(&self, tenant: &TenantId, record: &SessionRecord) -> Result<Started, SubmitError> {
-        Box::pin(self.clear_session(tenant, &record.id)).await?;
+    async fn interrupt_first(
+        &self,
+        tenant: &TenantId,
+        record: &SessionRecord,
+        delay: &mut Option<Delay>,
+    ) -> Result<Started, SubmitError> {
+        match self.0.sessions.interrupt(tenant, record.id.as_str()) {
+            Ok(()) => Box::pin(self.clear_session(tenant, &record.id)).await?,
+            Err(time) => *delay = Some(Delay::For(time)),
+        }
         Err(SubmitError::Rejected(Refusal::Changed))
     }
 
