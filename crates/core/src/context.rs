@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::{Block, CallId, Compaction, Content, DocumentId, Message, ToolSpec, ToolUse};
+use crate::{Block, CallId, Compaction, Content, DocumentId, Message, Role, ToolSpec, ToolUse};
 
 /// What a call that never got a result is answered with.
 pub const INTERRUPTED: &str = "Tool call interrupted: it gave no result";
@@ -38,23 +38,32 @@ pub fn compact(history: &[Message], compaction: Option<&Compaction>) -> Vec<Mess
 
 /// Any history in the form that every provider takes. Calls without a result get one that says so.
 pub fn normalise(history: &[Message]) -> Conversation {
-    let (mut conversation, mut builder) = build(history, Order::Calls, Begun::No);
+    let (mut conversation, mut builder) = build(history, Order::Calls, None);
     builder.close_calls();
     conversation.messages = builder.messages;
     conversation
 }
 
-/// As [`normalise`], for messages that go on after others which end with all calls answered: the next turn, or the next steps
-/// of one.
-pub fn normalise_next(messages: &[Message]) -> Vec<Message> {
-    let (_, mut builder) = build(messages, Order::Calls, Begun::Yes);
+/// As [`normalise`], for messages that go on after others: the next turn, or the next steps of one. A user's message stays
+/// a message of its own, also after another one.
+pub fn normalise_next(messages: &[Message], before: Before<'_>) -> Vec<Message> {
+    let (_, mut builder) = build(messages, Order::Calls, Some(before));
     builder.close_calls();
     builder.messages
 }
 
+/// A conversation whose calls are all answered, and that goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Before<'a> {
+    /// Who speaks last in it.
+    pub last: Role,
+    /// The calls in it.
+    pub calls: &'a HashSet<CallId>,
+}
+
 /// As [`normalise`], for people: results stay in the order in which they came, since what was shown once must not move.
 pub fn normalise_for_readers(history: &[Message], last_calls: LastCalls) -> Conversation {
-    let (mut conversation, mut builder) = build(history, Order::Arrival, Begun::No);
+    let (mut conversation, mut builder) = build(history, Order::Arrival, None);
     match last_calls {
         LastCalls::Over => builder.close_calls(),
         LastCalls::MayWait => builder.messages.extend(builder.open.into_iter().filter_map(|(_, result)| result)),
@@ -87,16 +96,9 @@ enum Order {
     Arrival,
 }
 
-/// Whether something was said before these messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begun {
-    Yes,
-    No,
-}
-
-fn build(history: &[Message], order: Order, begun: Begun) -> (Conversation, Builder) {
+fn build<'a>(history: &[Message], order: Order, before: Option<Before<'a>>) -> (Conversation, Builder<'a>) {
     let mut conversation = Conversation::default();
-    let mut builder = Builder { order, begun, messages: Vec::new(), open: Vec::new(), seen: HashSet::new() };
+    let mut builder = Builder { order, before, messages: Vec::new(), open: Vec::new(), seen: HashSet::new() };
     for message in history {
         match message {
             Message::System { content } if builder.has_not_begun() => conversation.system.push(content.clone()),
@@ -109,18 +111,23 @@ fn build(history: &[Message], order: Order, begun: Begun) -> (Conversation, Buil
     (conversation, builder)
 }
 
-struct Builder {
+struct Builder<'a> {
     order: Order,
-    begun: Begun,
+    before: Option<Before<'a>>,
     messages: Vec<Message>,
     /// The calls of the last assistant message, with their results as they come.
     open: Vec<(CallId, Option<Message>)>,
     seen: HashSet<CallId>,
 }
 
-impl Builder {
+impl Builder<'_> {
     fn has_not_begun(&self) -> bool {
-        self.begun == Begun::No && self.messages.is_empty()
+        self.before.is_none() && self.messages.is_empty()
+    }
+
+    /// Whether the assistant, who speaks next, would be the first to speak, or would speak twice.
+    fn lacks_user(&self) -> bool {
+        self.messages.is_empty() && self.before.is_none_or(|before| before.last == Role::Assistant)
     }
 
     fn user(&mut self, content: &Content) {
@@ -147,7 +154,10 @@ impl Builder {
         if let Content::Blocks(blocks) = &mut content {
             blocks.retain(|block| match block {
                 // A second call of the same name could not be told from the first.
-                Block::ToolUse(call) => self.seen.insert(call.id.clone()),
+                Block::ToolUse(call) => {
+                    let known = self.before.is_some_and(|before| before.calls.contains(&call.id));
+                    !known && self.seen.insert(call.id.clone())
+                }
                 Block::Text(text) => !text.is_empty(),
                 Block::Thinking { .. } | Block::Image { .. } | Block::Document { .. } => true,
             });
@@ -155,7 +165,7 @@ impl Builder {
         if !speaks(&content) {
             return;
         }
-        if self.has_not_begun() {
+        if self.lacks_user() {
             self.messages.push(Message::user(OPENING));
         }
         match self.messages.last_mut() {

@@ -139,18 +139,28 @@ impl FromIterator<Arc<Piece>> for Pieces {
 #[derive(Clone, Default)]
 pub struct Messages {
     earlier: Arc<Pieces>,
-    current: Arc<Piece>,
+    since: Pieces,
 }
 
 impl Messages {
     /// A conversation that goes on after an earlier part.
-    pub fn after(earlier: Arc<Pieces>, current: Vec<Message>) -> Self {
-        Self { earlier, current: Arc::new(current.into()) }
+    pub fn after(earlier: Arc<Pieces>, since: Pieces) -> Self {
+        Self { earlier, since }
     }
 
     /// The messages, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> + Clone {
-        self.earlier.iter().chain(&self.current.messages)
+        self.earlier.iter().chain(self.since.iter())
+    }
+
+    /// The messages, copied into one list.
+    pub fn to_vec(&self) -> Vec<Message> {
+        self.iter().cloned().collect()
+    }
+
+    /// The first message.
+    pub fn first(&self) -> Option<&Message> {
+        self.iter().next()
     }
 
     /// The last message.
@@ -160,7 +170,8 @@ impl Messages {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.earlier.pieces.iter().map(|piece| piece.messages.len()).sum::<usize>() + self.current.messages.len()
+        let pieces = self.earlier.pieces.iter().chain(&self.since.pieces);
+        pieces.map(|piece| piece.messages.len()).sum()
     }
 
     /// Whether there are none.
@@ -171,7 +182,7 @@ impl Messages {
     /// The size of all of them, without looking at each.
     pub fn size(&self) -> Size {
         let mut size = self.earlier.size;
-        size += self.current.size;
+        size += self.since.size;
         size
     }
 }
@@ -190,7 +201,7 @@ impl PartialEq for Messages {
 
 impl From<Vec<Message>> for Messages {
     fn from(messages: Vec<Message>) -> Self {
-        Self::after(Arc::default(), messages)
+        Self::after(Arc::default(), [Arc::new(messages.into())].into_iter().collect())
     }
 }
 
@@ -223,9 +234,10 @@ mod tests {
         earlier.push(Arc::new(said[..1].to_vec().into()));
         earlier.push(Arc::default());
         earlier.push(Arc::new(said[1..3].to_vec().into()));
-        let messages = Messages::after(Arc::new(earlier), said[3..].to_vec());
+        let since = [Arc::new(said[3..].to_vec().into())].into_iter().collect();
+        let messages = Messages::after(Arc::new(earlier), since);
         assert_eq!(messages, Messages::from(said.to_vec()));
-        assert_eq!((messages.len(), messages.last()), (4, Some(&said[3])));
+        assert_eq!((messages.len(), messages.first(), messages.last()), (4, Some(&said[0]), Some(&said[3])));
         assert_eq!(messages.size(), Size::of(&said));
         assert!(messages.iter().rev().eq(said.iter().rev()));
         assert!(Messages::default().is_empty());

@@ -3,15 +3,23 @@
 use std::sync::Arc;
 
 use everturn_core::{
-    Answer, CommandId, Event, Message, ModelOptions, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId,
-    Timestamp, TurnId, TurnStarted, TurnState, Usage,
+    Answer, CancelReason, CommandId, Event, Message, ModelOptions, Outcome, Segment, SegmentBuilder, SessionConfig,
+    SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState, Usage,
     submission::{self, Submission},
 };
-use everturn_store::{BeginTurn, Command, ResumeTurn, SessionRecord, Start, Supersede, TurnRecord, TurnStatus, Write};
+use everturn_store::{
+    BeginTurn, Command, Rest, ResumeTurn, SessionRecord, Start, Supersede, TurnRecord, TurnStatus, Write,
+};
 
 use crate::{
-    Agent, Engine, Started, SubmissionKey, Submit, SubmitError, account::Slot, earlier_history::EarlierHistory, forms,
-    notices::Noticed, ownership::Owned, repetition::command_key, spending, turn,
+    Agent, Engine, Started, SubmissionKey, Submit, SubmitError,
+    account::Slot,
+    earlier_history::{EarlierHistory, FinishedTurn},
+    forms,
+    notices::Noticed,
+    ownership::Owned,
+    repetition::command_key,
+    spending, turn,
 };
 
 /// The session that a submission goes to, with its settings from now on.
@@ -29,6 +37,7 @@ pub(crate) struct Begin {
     /// What the session's turns have used.
     pub(crate) used_before: Usage,
     pub(crate) supersedes: Option<Superseded>,
+    /// What the turns that had ended before left.
     pub(crate) earlier: EarlierHistory,
     pub(crate) input: Vec<Message>,
 }
@@ -37,6 +46,15 @@ pub(crate) struct Begin {
 pub(crate) struct Superseded {
     pub(crate) end: Supersede,
     pub(crate) writes: Vec<Write>,
+}
+
+impl Superseded {
+    /// What it leaves.
+    fn finished(&self) -> FinishedTurn {
+        let Rest { messages, compaction, usage, .. } = self.end.rest.clone();
+        let outcome = Outcome::Cancelled { reason: CancelReason::Superseded };
+        FinishedTurn { messages, compaction, outcome, usage }
+    }
 }
 
 /// A turn to take up.
@@ -59,8 +77,10 @@ impl Engine {
         slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         let Place { session, agent, config } = place;
-        let Begin { opening, expected_version, used_before, supersedes, earlier, input } = begin;
-        let last_used = earlier.last_used();
+        let Begin { opening, expected_version, used_before, supersedes, mut earlier, input } = begin;
+        let superseded = supersedes.as_ref().map(Superseded::finished);
+        let used = superseded.as_ref().map(|turn| turn.usage).filter(|usage| !usage.is_zero());
+        let last_used = used.unwrap_or_else(|| earlier.last_used());
         let tenant = submit.tenant.clone();
         let at = Timestamp::now();
         let opens_session = expected_version.is_none() && opening.is_empty();
@@ -111,8 +131,14 @@ impl Engine {
         let enlisted = self.enlist(&tenant, &session, &turn, 0);
         enlisted.live.tail.publish(segment);
         self.0.watchers.tell(&tenant, &session);
+        self.0.warm.forget(&tenant, &session);
+        match superseded {
+            _ if submit.begins_history => earlier = EarlierHistory::default().after(last_used),
+            // Only now, since nobody else holds history any more: it is added to and not copied.
+            Some(superseded) => earlier.push(superseded),
+            None => {}
+        }
         let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
-        self.0.warm.forget(&owned.tenant, &owned.session);
         Ok(self.run(owned, earlier, enlisted, slot.take()))
     }
 

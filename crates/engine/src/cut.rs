@@ -145,7 +145,11 @@ impl Engine {
                 at: Timestamp::now(),
             };
             match self.commit_turn(Command::TruncateSession(Box::new(command))).await {
-                Ok(_) | Err(CommitError::Refused(Refusal::Repeated { .. })) => return Ok(()),
+                Ok(_) => {
+                    self.0.warm.forget(tenant, session);
+                    return Ok(());
+                }
+                Err(CommitError::Refused(Refusal::Repeated { .. })) => return Ok(()),
                 Err(CommitError::Refused(Refusal::Changed)) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -7,7 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use everturn_core::{Compaction, DocumentId, Message, Outcome, Piece, Pieces, Usage, context};
+use everturn_core::{
+    CallId, Compaction, DocumentId, Message, Outcome, Piece, Pieces, Usage,
+    context::{self, Before},
+};
 use everturn_store::{TurnRecord, TurnStatus};
 
 /// History before a turn. Cheap to clone; adding to it is cheap while nobody else holds it.
@@ -42,6 +45,8 @@ pub(crate) struct Given {
     pub(crate) system: Vec<String>,
     /// The rest, in the form that every provider takes.
     pub(crate) messages: Arc<Pieces>,
+    /// The calls in them.
+    calls: Arc<HashSet<CallId>>,
     /// Bytes of what is not shared with the full history.
     own_bytes: u64,
 }
@@ -141,8 +146,11 @@ impl EarlierHistory {
     pub(crate) fn bytes(&self) -> u64 {
         /// A piece and its places in the lists.
         const PER_TURN: u64 = 200;
+        /// A call's place in the list of them.
+        const PER_CALL: u64 = 80;
         let Inner { full, given, .. } = &*self.0;
-        full.size().memory + given.own_bytes + PER_TURN * full.pieces().len() as u64
+        let lists = PER_TURN * full.pieces().len() as u64 + PER_CALL * given.calls.len() as u64;
+        full.size().memory + given.own_bytes + lists
     }
 }
 
@@ -194,23 +202,33 @@ impl Given {
         self.add_own(conversation.messages);
     }
 
-    /// Adds the messages of a turn, or of some steps of one. They are shared where they need no change.
-    pub(crate) fn push(&mut self, piece: &Arc<Piece>) {
-        if self.messages.pieces().is_empty() {
-            return self.begin(piece.messages());
+    /// Adds the messages of a turn. They are shared where they need no change.
+    fn push(&mut self, piece: &Arc<Piece>) {
+        match self.before() {
+            None => self.begin(piece.messages()),
+            Some(before) => {
+                let messages = context::normalise_next(piece.messages(), before);
+                if messages == piece.messages() { self.add(Arc::clone(piece)) } else { self.add_own(messages) }
+            }
         }
-        let messages = context::normalise_next(piece.messages());
-        if messages == piece.messages() {
-            Arc::make_mut(&mut self.messages).push(Arc::clone(piece));
-        } else {
-            self.add_own(messages);
-        }
+    }
+
+    /// What comes next is said after this; `None` if nothing was said yet.
+    pub(crate) fn before(&self) -> Option<Before<'_>> {
+        let last = self.messages.iter().next_back().map(Message::role)?;
+        Some(Before { last, calls: &self.calls })
     }
 
     fn add_own(&mut self, messages: Vec<Message>) {
         let piece = Piece::from(messages);
         self.own_bytes += piece.size().memory;
-        Arc::make_mut(&mut self.messages).push(Arc::new(piece));
+        self.add(Arc::new(piece));
+    }
+
+    fn add(&mut self, piece: Arc<Piece>) {
+        let calls = piece.messages().iter().flat_map(Message::tool_uses);
+        Arc::make_mut(&mut self.calls).extend(calls.map(|call| call.id.clone()));
+        Arc::make_mut(&mut self.messages).push(piece);
     }
 }
 

@@ -126,7 +126,7 @@ impl Engine {
         let slots = Arc::new(Semaphore::new(settings.concurrent_turns));
         let (live, queued) = (LiveTurns::default(), AtomicUsize::new(0));
         let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let warm = WarmSessions::new(settings.warm_bytes);
+        let warm = WarmSessions::new(settings.warm_bytes, metrics.warm_bytes.clone());
         let shared = Shared {
             store,
             secrets,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use everturn_core::{Compaction, Event, Message, Messages, Outcome, Usage, context};
+use everturn_core::{Compaction, Event, Message, Messages, Outcome, Pieces, Usage, context};
 
 use crate::{
     earlier_history::Given,
@@ -18,9 +18,31 @@ const MAX_ROUNDS: usize = 3;
 /// What the model is given, as far as it will not change any more: earlier turns, and the complete steps of this one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spoken {
+    /// Earlier turns; of a turn that has compacted history, also what it had said by then.
     given: Given,
-    /// How many of the turn's own messages are in it.
+    /// What came since.
+    since: Pieces,
+    /// How many of the turn's own messages are in both.
     included: usize,
+}
+
+impl Spoken {
+    /// Adds messages of the turn.
+    fn add(&mut self, messages: &[Message]) {
+        match self.next(messages) {
+            Some(next) => self.since.push(Arc::new(next.into())),
+            None => self.given.begin(messages),
+        }
+    }
+
+    /// Messages of the turn as the model is given them after all that; `None` if nothing was said before them.
+    fn next(&self, messages: &[Message]) -> Option<Vec<Message>> {
+        let mut before = self.given.before()?;
+        if let Some(last) = self.since.iter().next_back() {
+            before.last = last.role();
+        }
+        Some(context::normalise_next(messages, before))
+    }
 }
 
 impl Turn {
@@ -39,7 +61,7 @@ impl Turn {
         let mut spoken = self.spoken.take().unwrap_or_else(|| self.begin_context(complete));
         if complete > spoken.included {
             let messages = self.state.messages_between(spoken.included, complete);
-            spoken.given.push(&Arc::new(messages.into()));
+            spoken.add(&messages);
             spoken.included = complete;
         }
         self.spoken = Some(spoken);
@@ -48,26 +70,28 @@ impl Turn {
     /// What the model is given at first: of a turn that has compacted history, everything anew.
     fn begin_context(&self, complete: usize) -> Spoken {
         if self.state.compaction.is_none() {
-            return Spoken { given: self.earlier.given().clone(), included: 0 };
+            let given = self.earlier.given().clone();
+            return Spoken { given, ..Spoken::default() };
         }
         let own = self.state.messages_between(0, complete);
         let history: Vec<Message> = self.earlier.full().cloned().chain(own).collect();
         let mut given = Given::default();
         given.begin(&context::compact(&history, self.compaction()));
-        Spoken { given, included: complete }
+        Spoken { given, included: complete, ..Spoken::default() }
     }
 
     /// Instructions and conversation as the model is given them, with more messages after them.
     pub(crate) fn context(&self, more: impl IntoIterator<Item = Message>) -> (String, Messages) {
         let mut system = self.agent.instructions(&self.config);
         let fresh;
-        let Spoken { given, included } = match &self.spoken {
+        let spoken = match &self.spoken {
             Some(spoken) => spoken,
             None => {
                 fresh = self.begin_context(self.state.complete());
                 &fresh
             }
         };
+        let Spoken { given, since, included } = spoken;
         // Nothing that changes while the conversation goes on stands here, such as which tool servers are down: providers
         // cache what they are sent from its beginning, and some refuse their own reasoning after another beginning.
         for message in &given.system {
@@ -76,9 +100,11 @@ impl Turn {
             }
             system.push_str(message);
         }
-        let own = context::normalise_next(&self.state.messages_between(*included, usize::MAX));
-        let messages = Messages::after(Arc::clone(&given.messages), own.into_iter().chain(more).collect());
-        (system, self.with_documents(messages))
+        let open = self.state.messages_between(*included, usize::MAX);
+        let open = spoken.next(&open).unwrap_or_else(|| context::normalise(&open).messages);
+        let mut since = since.clone();
+        since.push(Arc::new(open.into_iter().chain(more).collect::<Vec<_>>().into()));
+        (system, self.with_documents(Messages::after(Arc::clone(&given.messages), since)))
     }
 
     /// How many tokens the model's context holds, as far as anybody knows.

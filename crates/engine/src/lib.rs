@@ -47,6 +47,7 @@ mod session_history;
 mod session_reader;
 mod session_update;
 mod settings;
+mod slots;
 mod spending;
 mod step;
 mod stop;

@@ -1,23 +1,20 @@
 //! Submissions: which turn they begin, take up or wait for. `accept.rs` does what is decided here.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use everturn_core::{
-    Answer, CallId, CancelReason, FormId, Json, Message, ModelOptions, Outcome, SessionConfig, SessionId, TenantId,
-    TurnId, Usage, Wait, WaitingFor,
+    Answer, CallId, FormId, Json, Message, ModelOptions, SessionConfig, SessionId, TenantId, TurnId, Usage, Wait,
+    WaitingFor,
     submission::{self, Admission, OnBusy, SessionPhase, Submission},
 };
-use everturn_store::{Refusal, SecretPlace, SessionRecord, Supersede, TurnStatus};
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use everturn_store::{Refusal, SecretPlace, SessionRecord, TurnStatus};
+use tokio::time::Instant;
 
 use crate::{
     Account, Agent, Engine, SessionUpdate, SubmissionKey, SubmitError,
-    accept::{Begin, Place, Resume, Superseded},
+    accept::{Begin, Place, Resume},
     account::Slot,
-    earlier_history::{EarlierHistory, FinishedTurn},
+    earlier_history::EarlierHistory,
     live::LiveTurn,
     seeded,
     session_history::SessionHistory,
@@ -193,12 +190,13 @@ impl Engine {
                 Some(self.0.sessions.of(&submit.tenant, session.as_str()))
             }
         };
+        let mut alone = None;
         for conflicts in 0..MAX_CONFLICTS {
-            // One after the other: those who are judged together collide, and only one of them gets on.
-            let alone = match &gate {
-                Some(gate) => Some(gate.lock().await),
-                None => None,
-            };
+            // One after the other: those who are judged together collide, and only one of them gets on. Who is judged anew
+            // keeps its place, also after an interrupt: what it made room for is its own turn and nobody else's.
+            if let (None, Some(gate)) = (&alone, &gate) {
+                alone = Some(gate.lock().await);
+            }
             let result = match &submit.target {
                 Target::New { agent } | Target::Seeded { agent } => {
                     Box::pin(self.begin_session(submit, SessionId::mint(), agent, &mut slot)).await
@@ -213,12 +211,17 @@ impl Engine {
                     }
                 }
             };
-            drop(alone);
             match result {
                 Err(SubmitError::Rejected(Refusal::Changed)) if begun.elapsed() < ANSWER_PATIENCE => {
                     match delay.take() {
-                        Some(Delay::UntilRest(turn)) => turn.stopped(LOOK_AGAIN).await,
-                        Some(Delay::For(time)) => tokio::time::sleep(time).await,
+                        Some(Delay::UntilRest(turn)) => {
+                            drop(alone.take());
+                            turn.stopped(LOOK_AGAIN).await;
+                        }
+                        Some(Delay::For(time)) => {
+                            drop(alone.take());
+                            tokio::time::sleep(time).await;
+                        }
                         None => {
                             let longest = u64::from(conflicts).min(CONFLICT_WAIT);
                             tokio::time::sleep(Duration::from_millis(rand::random_range(0..=longest))).await;
@@ -339,19 +342,11 @@ impl Engine {
             Admission::Begin | Admission::Supersede | Admission::Resume => {}
         }
         self.acquire(submit, matches!(submission, Submission::Begin(_)), slot).await?;
-        let SessionHistory { mut earlier, waiting } = self.session_history(&record).await?;
+        let SessionHistory { earlier, waiting } = self.session_history(&record).await?;
         let open = record.last_turn.map(|turn| turn.id).zip(waiting);
         match (submission, open) {
             (Submission::Begin(input), open) => {
                 let supersedes = open.map(|(turn, state)| self.supersede(&place, &submit.tenant, &turn, state));
-                if let Some(Superseded { end: Supersede { rest, .. }, .. }) = &supersedes {
-                    let (messages, compaction) = (rest.messages.clone(), rest.compaction.clone());
-                    let outcome = Outcome::Cancelled { reason: CancelReason::Superseded };
-                    earlier.push(FinishedTurn { messages, compaction, outcome, usage: rest.usage });
-                }
-                if submit.begins_history {
-                    earlier = EarlierHistory::default().after(earlier.last_used());
-                }
                 let (opening, expected_version) = (Vec::new(), Some(expected_version));
                 let begin = Begin { opening, expected_version, used_before, supersedes, earlier, input };
                 self.begin_turn(submit, place, begin, slot).await
@@ -402,47 +397,6 @@ impl Engine {
             self.0.secrets.seal(SecretPlace { tenant: &submit.tenant, session, option }, value)
         };
         Ok(submit.update.apply(agent, &self.0.tools, config, seal)?)
-    }
-
-    /// A slot to run in: what the quotas allow at once, then a free one, for which it waits within bounds.
-    async fn acquire(&self, submit: &Submit, begins: bool, slot: &mut Option<Slot>) -> Result<(), SubmitError> {
-        if self.0.draining() {
-            return Err(SubmitError::ShuttingDown);
-        }
-        if slot.is_none() {
-            if begins {
-                self.check_tokens(&submit.tenant, &submit.account).await?;
-            }
-            let place = self.place(&submit.tenant, &submit.account)?;
-            let permit = Some(self.free_slot().await?);
-            *slot = Some(Slot { _permit: permit, _place: place });
-        }
-        Ok(())
-    }
-
-    async fn free_slot(&self) -> Result<OwnedSemaphorePermit, SubmitError> {
-        let shared = &self.0;
-        if let Ok(permit) = Arc::clone(&shared.slots).try_acquire_owned() {
-            return Ok(permit);
-        }
-        let overloaded = SubmitError::Overloaded { limit: shared.settings.concurrent_turns };
-        if shared.queued.fetch_add(1, Ordering::Relaxed) >= shared.settings.queued_turns {
-            shared.queued.fetch_sub(1, Ordering::Relaxed);
-            return Err(overloaded);
-        }
-        shared.metrics.turns_queued.inc();
-        let permit = tokio::select! {
-            permit = Arc::clone(&shared.slots).acquire_owned() => permit.ok(),
-            () = tokio::time::sleep(shared.settings.queue_timeout) => None,
-            () = shared.drain.cancelled() => None,
-        };
-        shared.queued.fetch_sub(1, Ordering::Relaxed);
-        shared.metrics.turns_queued.dec();
-        match permit {
-            Some(permit) => Ok(permit),
-            None if shared.draining() => Err(SubmitError::ShuttingDown),
-            None => Err(overloaded),
-        }
     }
 }
 

@@ -110,6 +110,9 @@ impl Engine {
             slot = self.slot_in_turn(tenant, by.as_ref()) => Some(slot),
             () = self.0.drain.cancelled() => return Ok(()),
         };
+        // Submissions wait meanwhile, so that the session is still what it was a moment ago.
+        let gate = self.0.sessions.of(tenant, session.as_str());
+        let _alone = gate.lock().await;
         for _ in 0..MAX_CONFLICTS {
             let Some(record) = self.0.store.session(tenant, session).await? else { return Ok(()) };
             let wait = match record.last_turn.as_ref().filter(|last| last.id == *turn).map(|last| &last.status) {

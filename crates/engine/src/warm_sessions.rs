@@ -10,6 +10,7 @@ use std::{
 
 use everturn_core::{SessionId, TenantId, TurnId, TurnState};
 use everturn_store::{SessionRecord, TurnStatus};
+use prometheus_client::metrics::gauge::Gauge;
 
 use crate::earlier_history::EarlierHistory;
 
@@ -44,6 +45,8 @@ pub(crate) struct WarmSessions {
     kept: Mutex<Kept>,
     /// Bytes of all of them.
     room: u64,
+    /// How many of them are taken.
+    taken: Gauge,
 }
 
 #[derive(Debug, Default)]
@@ -65,8 +68,8 @@ struct Entry {
 }
 
 impl WarmSessions {
-    pub(crate) fn new(room: u64) -> Self {
-        Self { kept: Mutex::default(), room }
+    pub(crate) fn new(room: u64, taken: Gauge) -> Self {
+        Self { kept: Mutex::default(), room, taken }
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -80,19 +83,15 @@ impl WarmSessions {
         let name = (tenant.clone(), session.clone());
         let mut kept = self.lock();
         kept.remove(&name);
-        if warm.earlier.turns() < FEWEST_TURNS || bytes > self.room {
-            return;
+        if warm.earlier.turns() >= FEWEST_TURNS && bytes <= self.room {
+            kept.uses += 1;
+            let used = kept.uses;
+            kept.bytes += bytes;
+            kept.by_use.insert(used, name.clone());
+            kept.sessions.insert(name, Entry { session: warm, used, bytes });
+            kept.make_room(self.room);
         }
-        kept.uses += 1;
-        let used = kept.uses;
-        kept.bytes += bytes;
-        kept.by_use.insert(used, name.clone());
-        kept.sessions.insert(name, Entry { session: warm, used, bytes });
-        while kept.bytes > self.room {
-            let Some((_, oldest)) = kept.by_use.first_key_value() else { break };
-            let oldest = oldest.clone();
-            kept.remove(&oldest);
-        }
+        self.taken.set(kept.bytes.cast_signed());
     }
 
     /// What is kept of a session, if it is what the session is now.
@@ -111,11 +110,21 @@ impl WarmSessions {
 
     /// Forgets a session, because its next turn runs or because it is gone.
     pub(crate) fn forget(&self, tenant: &TenantId, session: &SessionId) {
-        self.lock().remove(&(tenant.clone(), session.clone()));
+        let mut kept = self.lock();
+        kept.remove(&(tenant.clone(), session.clone()));
+        self.taken.set(kept.bytes.cast_signed());
     }
 }
 
 impl Kept {
+    fn make_room(&mut self, room: u64) {
+        while self.bytes > room {
+            let Some((_, oldest)) = self.by_use.first_key_value() else { break };
+            let oldest = oldest.clone();
+            self.remove(&oldest);
+        }
+    }
+
     fn remove(&mut self, name: &Name) {
         if let Some(entry) = self.sessions.remove(name) {
             self.by_use.remove(&entry.used);
@@ -173,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_session_that_went_on_elsewhere_is_not_taken_for_what_it_was() {
-        let sessions = WarmSessions::new(1 << 20);
+        let sessions = WarmSessions::new(1 << 20, Gauge::default());
         sessions.put(&tenant(), &session("s"), warm(3, "turn_a"));
         assert_eq!(sessions.get(&record("s", "turn_a", ENDED)).unwrap().earlier.turns(), 3);
         assert!(sessions.get(&record("s", "turn_b", ENDED)).is_none());
@@ -185,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_sessions_used_least_lately_make_room() {
-        let sessions = WarmSessions::new(20_000);
+        let sessions = WarmSessions::new(20_000, Gauge::default());
         for name in ["a", "b", "c", "d", "e", "f"] {
             sessions.put(&tenant(), &session(name), warm(3, "turn_a"));
         }
