@@ -19,6 +19,9 @@ use crate::{
 /// How often a cut is judged anew because the session changed meanwhile.
 const MAX_CONFLICTS: u32 = 20;
 
+/// How many of a session's last turns are looked at at a time.
+const PAGE: usize = 8;
+
 /// What stays of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
@@ -57,7 +60,7 @@ impl Engine {
         let _alone = gate.lock().await;
         for _ in 0..MAX_CONFLICTS {
             let record = self.0.store.session(tenant, session).await?.ok_or(CutError::NotFound)?;
-            let mut turns = self.0.store.turns(tenant, session).await?;
+            let mut turns = self.turns_to_cut(&record, &cut).await?;
             if let Some(running) = turns.iter_mut().find(|turn| turn.status == TurnStatus::Running) {
                 running.messages = self.fold(&running.id).await?.messages();
             }
@@ -87,6 +90,26 @@ impl Engine {
             }
         }
         Err(CutError::Busy)
+    }
+
+    /// The session's turns, in order, as far back as a cut may lie.
+    async fn turns_to_cut(&self, record: &SessionRecord, cut: &Cut) -> Result<Vec<TurnRecord>, CutError> {
+        let (tenant, session, store) = (&record.tenant, &record.id, &self.0.store);
+        if *cut != Cut::Nothing {
+            return Ok(store.turns(tenant, session).await?);
+        }
+        // All of it: what counts is the turn under way, which has none after it but those that are queued.
+        let mut turns: Vec<TurnRecord> = Vec::new();
+        while !turns.last().is_some_and(|turn| turn.status.is_ended() && turn.head > 1) {
+            let below = turns.last().map(|turn| turn.ordinal);
+            let page = store.turns_below(tenant, session, below, PAGE).await?;
+            if page.is_empty() {
+                break;
+            }
+            turns.extend(page);
+        }
+        turns.reverse();
+        Ok(turns)
     }
 
     /// Settings with their secrets sealed for another session. One that cannot be opened here is of no use there either.

@@ -204,13 +204,15 @@ impl Given {
 
     /// Adds the messages of a turn. They are shared where they need no change.
     fn push(&mut self, piece: &Arc<Piece>) {
-        match self.before() {
-            None => self.begin(piece.messages()),
-            Some(before) => {
-                let messages = context::normalise_next(piece.messages(), before);
-                if messages == piece.messages() { self.add(Arc::clone(piece)) } else { self.add_own(messages) }
+        let messages = match self.before() {
+            Some(before) => context::normalise_next(piece.messages(), before),
+            None => {
+                let conversation = context::normalise(piece.messages());
+                self.system.extend(conversation.system);
+                conversation.messages
             }
-        }
+        };
+        if messages == piece.messages() { self.add(Arc::clone(piece)) } else { self.add_own(messages) }
     }
 
     /// What comes next is said after this; `None` if nothing was said yet.
