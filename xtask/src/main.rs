@@ -19,7 +19,7 @@ Usage: cargo xtask <TASK>
 
 Tasks:
   test [ARGUMENTS]  Run every check and every test; arguments go to the test runner
-  bench             Measure the server against yardsticks of the same run; writes bench/latest.json and .svg
+  bench [OPTIONS]   Measure the server against yardsticks of the same run; writes bench/latest.json and .svg
   peers             Install what the tests talk to: programs from npm and PyPI, under tests/peers
   help              Show this text";
 

@@ -53,6 +53,12 @@ impl Client {
         self.answer(Instant::now(), tell)
     }
 
+    /// Says something in a session that exists, and reads the turn to its end.
+    pub(crate) fn post(&mut self, session: &str, text: &str) -> anyhow::Result<Answer> {
+        let body = format!(r#"{{"stream":"delta","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+        self.request("POST", &format!("/session/{session}"), &body)
+    }
+
     /// Begins a turn, or answers the form of one, without reading it. Gives the session and the turn.
     pub(crate) fn spawn(&mut self, body: &serde_json::Value) -> anyhow::Result<Turn> {
         let answer = self.request("POST", "/api/v1/sessions/stream", &body.to_string())?;

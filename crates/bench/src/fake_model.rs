@@ -97,10 +97,10 @@ titles = false
         self.shared.clock
     }
 
-    /// Waits until all turns of the script have asked.
-    pub(crate) async fn asked(&self) -> anyhow::Result<()> {
+    /// Waits until it has been asked so often.
+    pub(crate) async fn asked(&self, times: usize) -> anyhow::Result<()> {
         let mut asked = self.shared.asked.subscribe();
-        asked.wait_for(|asked| *asked >= self.shared.script.turns).await?;
+        asked.wait_for(|asked| *asked >= times).await?;
         Ok(())
     }
 

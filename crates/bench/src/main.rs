@@ -7,12 +7,14 @@ mod client;
 mod fake_model;
 mod fan_out;
 mod idle_readers;
+mod long_sessions;
 mod paced_turns;
 mod plot;
 mod reader;
 mod report;
 mod rows;
 mod server;
+mod takeover;
 mod yardstick;
 
 use std::path::PathBuf;

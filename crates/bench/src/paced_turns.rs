@@ -39,7 +39,7 @@ pub(crate) fn measure(everturn: &Path, report: &mut Report) -> anyhow::Result<()
     let (deliveries, counted_from, cores) = runtime.block_on(async {
         let open = turns.iter().map(|turn| Reader::open(server.address, turn, None));
         let readers = within(PATIENCE, "opening the readers", try_join_all(open)).await?;
-        within(PATIENCE, "all turns ask the model", model.asked()).await?;
+        within(PATIENCE, "all turns ask the model", model.asked(TURNS)).await?;
         let clock = model.clock();
         let following: Vec<_> = readers.into_iter().map(|reader| tokio::spawn(follow(reader, clock))).collect();
         let begin = model.begin();

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::{Block, CallId, Compaction, Content, Message, ToolSpec, ToolUse};
+use crate::{Block, CallId, Compaction, Content, DocumentId, Message, Role, ToolSpec, ToolUse};
 
 /// What a call that never got a result is answered with.
 pub const INTERRUPTED: &str = "Tool call interrupted: it gave no result";
@@ -43,15 +43,32 @@ pub fn compact(history: &[Message], compaction: Option<&Compaction>) -> Vec<Mess
 
 /// Any history in the form that every provider takes. Calls without a result get one that says so.
 pub fn normalise(history: &[Message]) -> Conversation {
-    let (mut conversation, mut builder) = build(history, Order::Calls);
+    let (mut conversation, mut builder) = build(history, Order::Calls, None);
     builder.close_calls();
     conversation.messages = builder.messages;
     conversation
 }
 
+/// As [`normalise`], for messages that go on after others: the next turn, or the next steps of one. A user's message stays
+/// a message of its own, also after another one.
+pub fn normalise_next(messages: &[Message], before: Before<'_>) -> Vec<Message> {
+    let (_, mut builder) = build(messages, Order::Calls, Some(before));
+    builder.close_calls();
+    builder.messages
+}
+
+/// A conversation whose calls are all answered, and that goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Before<'a> {
+    /// Who speaks last in it.
+    pub last: Role,
+    /// The calls in it.
+    pub calls: &'a HashSet<CallId>,
+}
+
 /// As [`normalise`], for people: results stay in the order in which they came, since what was shown once must not move.
 pub fn normalise_for_readers(history: &[Message], last_calls: LastCalls) -> Conversation {
-    let (mut conversation, mut builder) = build(history, Order::Arrival);
+    let (mut conversation, mut builder) = build(history, Order::Arrival, None);
     match last_calls {
         LastCalls::Over => builder.close_calls(),
         LastCalls::MayWait => builder.messages.extend(builder.open.into_iter().filter_map(|(_, result)| result)),
@@ -84,12 +101,12 @@ enum Order {
     Arrival,
 }
 
-fn build(history: &[Message], order: Order) -> (Conversation, Builder) {
+fn build<'a>(history: &[Message], order: Order, before: Option<Before<'a>>) -> (Conversation, Builder<'a>) {
     let mut conversation = Conversation::default();
-    let mut builder = Builder { order, messages: Vec::new(), open: Vec::new(), seen: HashSet::new() };
+    let mut builder = Builder { order, before, messages: Vec::new(), open: Vec::new(), seen: HashSet::new() };
     for message in history {
         match message {
-            Message::System { content } if builder.messages.is_empty() => conversation.system.push(content.clone()),
+            Message::System { content } if builder.has_not_begun() => conversation.system.push(content.clone()),
             Message::System { content } => builder.system(content),
             Message::User { content } => builder.user(content),
             Message::Assistant { content } => builder.assistant(content),
@@ -99,15 +116,25 @@ fn build(history: &[Message], order: Order) -> (Conversation, Builder) {
     (conversation, builder)
 }
 
-struct Builder {
+struct Builder<'a> {
     order: Order,
+    before: Option<Before<'a>>,
     messages: Vec<Message>,
     /// The calls of the last assistant message, with their results as they come.
     open: Vec<(CallId, Option<Message>)>,
     seen: HashSet<CallId>,
 }
 
-impl Builder {
+impl Builder<'_> {
+    fn has_not_begun(&self) -> bool {
+        self.before.is_none() && self.messages.is_empty()
+    }
+
+    /// Whether the assistant, who speaks next, would be the first to speak, or would speak twice.
+    fn lacks_user(&self) -> bool {
+        self.messages.is_empty() && self.before.is_none_or(|before| before.last == Role::Assistant)
+    }
+
     fn user(&mut self, content: &Content) {
         self.close_calls();
         if content.is_empty() {
@@ -132,7 +159,10 @@ impl Builder {
         if let Content::Blocks(blocks) = &mut content {
             blocks.retain(|block| match block {
                 // A second call of the same name could not be told from the first.
-                Block::ToolUse(call) => self.seen.insert(call.id.clone()),
+                Block::ToolUse(call) => {
+                    let known = self.before.is_some_and(|before| before.calls.contains(&call.id));
+                    !known && self.seen.insert(call.id.clone())
+                }
                 Block::Text(text) => !text.is_empty(),
                 Block::Thinking { .. } | Block::Image { .. } | Block::Document { .. } => true,
             });
@@ -140,7 +170,7 @@ impl Builder {
         if !speaks(&content) {
             return;
         }
-        if self.messages.is_empty() {
+        if self.lacks_user() {
             self.messages.push(Message::user(OPENING));
         }
         match self.messages.last_mut() {
@@ -182,6 +212,18 @@ fn append(content: &mut Content, more: Vec<Block>) {
     let mut blocks = std::mem::replace(content, Content::Blocks(Vec::new())).into_blocks();
     blocks.extend(more);
     *content = Content::Blocks(blocks);
+}
+
+/// The documents that a message speaks of, with their names.
+pub fn documents(message: &Message) -> impl Iterator<Item = (&DocumentId, &str)> {
+    let blocks = match message {
+        Message::User { content } => content.blocks(),
+        Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => &[],
+    };
+    blocks.iter().filter_map(|block| match block {
+        Block::Document { id, name } => Some((id, name.as_str())),
+        Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } => None,
+    })
 }
 
 /// A guess at the tokens of messages: four bytes each, which errs on the safe side for most scripts.

@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, ArtifactRef, CallId, CallRoute, Compaction, Content, EffectClass, EffectId, Event, Finish, FormOpened,
-    KeyId, Message, ModelOptions, Outcome, Timestamp, ToolUse, TurnEnded, Usage, Wait,
+    KeyId, Message, ModelOptions, Outcome, Size, Timestamp, ToolUse, TurnEnded, Usage, Wait,
 };
 
 /// The state of one turn, as its log tells it. The engine runs on this, recovery rebuilds it, tests compare it.
@@ -246,6 +246,34 @@ impl TurnState {
         let results = self.calls.iter().filter(|call| !call.settled).filter_map(|call| call.result.clone());
         messages.extend(results);
         messages
+    }
+
+    /// Some of [`Self::messages`], by their places.
+    pub fn messages_between(&self, from: usize, to: usize) -> Vec<Message> {
+        let results = self.calls.iter().filter(|call| !call.settled).filter_map(|call| call.result.as_ref());
+        self.settled.iter().chain(results).take(to).skip(from).cloned().collect()
+    }
+
+    /// How many of [`Self::messages`], from the first one, will stay as they are: all but those of a step whose calls have
+    /// not all been resolved.
+    pub fn complete(&self) -> usize {
+        if self.open_calls().next().is_some() {
+            let step = self.settled.iter().rposition(|message| matches!(message, Message::Assistant { .. }));
+            return step.unwrap_or(self.settled.len());
+        }
+        self.settled.len() + self.calls.iter().filter(|call| !call.settled && call.result.is_some()).count()
+    }
+
+    /// About how many bytes of memory it takes.
+    pub fn memory(&self) -> u64 {
+        let results = self.calls.iter().filter_map(|call| call.result.as_ref());
+        let results: u64 = results.map(|result| Size::of(std::slice::from_ref(result)).memory).sum();
+        size_of::<Self>() as u64 + Size::of(&self.settled).memory + results
+    }
+
+    /// What has its place in history for good.
+    pub fn settled(&self) -> &[Message] {
+        &self.settled
     }
 
     /// As [`Self::messages`], without a step whose calls have not all been resolved, unless it is others who must resolve

@@ -16,6 +16,7 @@ mod form;
 mod id;
 mod json;
 mod message;
+mod messages;
 mod model_notice;
 mod model_options;
 mod plan;
@@ -41,6 +42,7 @@ pub use id::{
 };
 pub use json::Json;
 pub use message::{Block, Content, Message, Role};
+pub use messages::{Messages, Piece, Pieces, Size};
 pub use model_options::{Effort, ModelOptions, OutputFormat, Thinking, ToolChoice};
 pub use plan::{Next, Resolution, next};
 pub use price::{Cost, Price, Prices, Rate};

@@ -3,15 +3,23 @@
 use std::sync::Arc;
 
 use everturn_core::{
-    Answer, CommandId, Event, Message, ModelOptions, Segment, SegmentBuilder, SessionConfig, SessionId, TenantId,
-    Timestamp, TurnId, TurnStarted, TurnState, Usage,
+    Answer, CancelReason, CommandId, Event, Message, ModelOptions, Outcome, Segment, SegmentBuilder, SessionConfig,
+    SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState, Usage,
     submission::{self, Submission},
 };
-use everturn_store::{BeginTurn, Command, ResumeTurn, SessionRecord, Start, Supersede, TurnRecord, TurnStatus, Write};
+use everturn_store::{
+    BeginTurn, Command, Rest, ResumeTurn, SessionRecord, Start, Supersede, TurnRecord, TurnStatus, Write,
+};
 
 use crate::{
-    Agent, Engine, Started, SubmissionKey, Submit, SubmitError, account::Slot, forms, notices::Noticed,
-    ownership::Owned, prior::Prior, repetition::command_key, spending, turn,
+    Agent, Engine, Started, SubmissionKey, Submit, SubmitError,
+    account::Slot,
+    earlier_history::{EarlierHistory, FinishedTurn},
+    forms,
+    notices::Noticed,
+    ownership::Owned,
+    repetition::command_key,
+    spending, turn,
 };
 
 /// The session that a submission goes to, with its settings from now on.
@@ -28,10 +36,9 @@ pub(crate) struct Begin {
     pub(crate) expected_version: Option<u64>,
     /// What the session's turns have used.
     pub(crate) used_before: Usage,
-    /// What the last of them used that used anything.
-    pub(crate) last_used: Usage,
     pub(crate) supersedes: Option<Superseded>,
-    pub(crate) prior: Prior,
+    /// What the turns that had ended before left.
+    pub(crate) earlier: EarlierHistory,
     pub(crate) input: Vec<Message>,
     /// Whether it compacts history and does nothing else.
     pub(crate) compacts: bool,
@@ -43,11 +50,21 @@ pub(crate) struct Superseded {
     pub(crate) writes: Vec<Write>,
 }
 
+impl Superseded {
+    /// What it leaves.
+    fn finished(&self) -> FinishedTurn {
+        let Rest { messages, compaction, usage, .. } = self.end.rest.clone();
+        let outcome = Outcome::Cancelled { reason: CancelReason::Superseded };
+        FinishedTurn { messages, compaction, outcome, usage }
+    }
+}
+
 /// A turn to take up.
 pub(crate) struct Resume {
     pub(crate) expected_version: u64,
     pub(crate) turn: TurnId,
-    pub(crate) prior: Prior,
+    pub(crate) state: TurnState,
+    pub(crate) earlier: EarlierHistory,
     pub(crate) answers: Vec<Answer>,
     /// See [`Event::Resumed`].
     pub(crate) options: Option<Box<ModelOptions>>,
@@ -62,7 +79,10 @@ impl Engine {
         slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         let Place { session, agent, config } = place;
-        let Begin { opening, expected_version, used_before, last_used, supersedes, prior, input, compacts } = begin;
+        let Begin { opening, expected_version, used_before, supersedes, mut earlier, input, compacts } = begin;
+        let superseded = supersedes.as_ref().map(Superseded::finished);
+        let used = superseded.as_ref().map(|turn| turn.usage).filter(|usage| !usage.is_zero());
+        let last_used = used.unwrap_or_else(|| earlier.last_used());
         let tenant = submit.tenant.clone();
         let at = Timestamp::now();
         let opens_session = expected_version.is_none() && opening.is_empty();
@@ -114,8 +134,15 @@ impl Engine {
         let enlisted = self.enlist(&tenant, &session, &turn, 0);
         enlisted.live.tail.publish(segment);
         self.0.watchers.tell(&tenant, &session);
+        self.0.warm.forget(&tenant, &session);
+        match superseded {
+            _ if submit.begins_history => earlier = EarlierHistory::default().after(last_used),
+            // Only now, since nobody else holds history any more: it is added to and not copied.
+            Some(superseded) => earlier.push(superseded),
+            None => {}
+        }
         let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
-        Ok(self.run(owned, prior, enlisted, slot.take()))
+        Ok(self.run(owned, earlier, enlisted, slot.take()))
     }
 
     /// Keeps a message until the turns before it have ended.
@@ -161,13 +188,13 @@ impl Engine {
     }
 
     /// The end of a waiting turn whose place a new message takes.
-    pub(crate) async fn supersede(
+    pub(crate) fn supersede(
         &self,
         place: &Place,
         tenant: &TenantId,
-        turn: &TurnRecord,
-    ) -> Result<Superseded, SubmitError> {
-        let mut state = self.fold(&turn.id).await?;
+        turn: &TurnId,
+        mut state: TurnState,
+    ) -> Superseded {
         let mut writes = forms::cancelled(&state);
         let now = Timestamp::now();
         let events = submission::supersede(&state, now);
@@ -175,10 +202,10 @@ impl Engine {
         for (seq, event) in (state.head + 1..).zip(&events) {
             state.apply(seq, event);
         }
-        let noticed = Noticed { tenant, session: &place.session, turn: &turn.id };
+        let noticed = Noticed { tenant, session: &place.session, turn };
         writes.extend(self.0.notices.of_rest(noticed, &state));
         let rest = turn::rest(&state);
-        Ok(Superseded { end: Supersede { turn: turn.id.clone(), segment, rest }, writes })
+        Superseded { end: Supersede { turn: turn.clone(), segment, rest }, writes }
     }
 
     /// Shows the end of a turn that rested to those who read it.
@@ -198,12 +225,11 @@ impl Engine {
         key: Option<&SubmissionKey>,
         slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
-        let Resume { expected_version, turn, prior, answers, options } = resume;
-        let state = self.fold(&turn).await?;
+        let Resume { expected_version, turn, state, earlier, answers, options } = resume;
         let answers = forms::settle(&state, answers)?;
         let writes = forms::closed(&state, &answers);
         let event = Event::Resumed { answers, options };
-        let taken = Taken { expected_version, turn, prior, state, event, writes };
+        let taken = Taken { expected_version, turn, earlier, state, event, writes };
         let started = self.take_up(tenant, place, taken, key, slot).await?;
         self.0.metrics.turns_resumed.inc();
         Ok(started)
@@ -219,7 +245,7 @@ impl Engine {
         slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         let Place { session, agent, config } = place;
-        let Taken { expected_version, turn, prior, mut state, event, writes } = taken;
+        let Taken { expected_version, turn, earlier, mut state, event, writes } = taken;
         let (tenant, at, head) = (tenant.clone(), Timestamp::now(), state.head);
         state.apply(head + 1, &event);
         let segment = segment(head + 1, at, &[event]);
@@ -241,7 +267,8 @@ impl Engine {
         enlisted.live.tail.publish(segment);
         self.0.watchers.tell(&tenant, &session);
         let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
-        Ok(self.run(owned, prior, enlisted, slot.take()))
+        self.0.warm.forget(&owned.tenant, &owned.session);
+        Ok(self.run(owned, earlier, enlisted, slot.take()))
     }
 }
 
@@ -249,7 +276,7 @@ impl Engine {
 pub(crate) struct Taken {
     pub(crate) expected_version: u64,
     pub(crate) turn: TurnId,
-    pub(crate) prior: Prior,
+    pub(crate) earlier: EarlierHistory,
     pub(crate) state: TurnState,
     pub(crate) event: Event,
     pub(crate) writes: Vec<Write>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use everturn_core::{Content, Message, Said, SessionId, TenantId, Timestamp, TurnId, TurnState};
 use everturn_store::{Store, TurnRecord, TurnStatus};
 
-use crate::{Engine, ReadError, follower::Follower, prior};
+use crate::{Engine, ReadError, earlier_history, follower::Follower};
 
 impl Engine {
     /// The session's conversation, the finished steps of a running turn included. Empty if there is no such session.
@@ -20,7 +20,7 @@ impl Engine {
 
 /// What these turns, in order, have left of the conversation.
 pub(crate) fn said(turns: Vec<TurnRecord>) -> Vec<Said> {
-    prior::in_history(turns).into_iter().flat_map(said_in_turn).collect()
+    earlier_history::in_history(turns).into_iter().flat_map(said_in_turn).collect()
 }
 
 pub(crate) fn said_in_turn(turn: TurnRecord) -> Vec<Said> {

@@ -12,10 +12,15 @@ use everturn_store::{
     TurnRecord, TurnStatus,
 };
 
-use crate::{CutError, Engine, SubmissionKey, committer::CommitError, conversation::said_in_turn, prior::in_history};
+use crate::{
+    CutError, Engine, SubmissionKey, committer::CommitError, conversation::said_in_turn, earlier_history::in_history,
+};
 
 /// How often a cut is judged anew because the session changed meanwhile.
 const MAX_CONFLICTS: u32 = 20;
+
+/// How many of a session's last turns are looked at at a time.
+const PAGE: usize = 8;
 
 /// What stays of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,9 +55,12 @@ impl Engine {
         if let Some(outcome) = self.cut_before(tenant, key.as_ref()).await? {
             return outcome.parse().map_err(|_| CutError::Rejected(Refusal::NotFound));
         }
+        // Submissions wait meanwhile: in a session that many use, it would never be what it was a moment ago.
+        let gate = self.0.sessions.of(tenant, session.as_str());
+        let _alone = gate.lock().await;
         for _ in 0..MAX_CONFLICTS {
             let record = self.0.store.session(tenant, session).await?.ok_or(CutError::NotFound)?;
-            let mut turns = self.0.store.turns(tenant, session).await?;
+            let mut turns = self.turns_to_cut(&record, &cut).await?;
             if let Some(running) = turns.iter_mut().find(|turn| turn.status == TurnStatus::Running) {
                 running.messages = self.fold(&running.id).await?.messages();
             }
@@ -82,6 +90,26 @@ impl Engine {
             }
         }
         Err(CutError::Busy)
+    }
+
+    /// The session's turns, in order, as far back as a cut may lie.
+    async fn turns_to_cut(&self, record: &SessionRecord, cut: &Cut) -> Result<Vec<TurnRecord>, CutError> {
+        let (tenant, session, store) = (&record.tenant, &record.id, &self.0.store);
+        if *cut != Cut::Nothing {
+            return Ok(store.turns(tenant, session).await?);
+        }
+        // All of it: what counts is the turn under way, which has none after it but those that are queued.
+        let mut turns: Vec<TurnRecord> = Vec::new();
+        while !turns.last().is_some_and(|turn| turn.status.is_ended() && turn.head > 1) {
+            let below = turns.last().map(|turn| turn.ordinal);
+            let page = store.turns_below(tenant, session, below, PAGE).await?;
+            if page.is_empty() {
+                break;
+            }
+            turns.extend(page);
+        }
+        turns.reverse();
+        Ok(turns)
     }
 
     /// Settings with their secrets sealed for another session. One that cannot be opened here is of no use there either.
@@ -117,6 +145,9 @@ impl Engine {
         if self.cut_before(tenant, key.as_ref()).await?.is_some() {
             return Ok(());
         }
+        // Submissions wait meanwhile: in a session that many use, it would never be what it was a moment ago.
+        let gate = self.0.sessions.of(tenant, session.as_str());
+        let _alone = gate.lock().await;
         for _ in 0..MAX_CONFLICTS {
             let record = self.0.store.session(tenant, session).await?.ok_or(CutError::NotFound)?;
             self.settle_first(tenant, &record).await?;
@@ -137,7 +168,11 @@ impl Engine {
                 at: Timestamp::now(),
             };
             match self.commit_turn(Command::TruncateSession(Box::new(command))).await {
-                Ok(_) | Err(CommitError::Refused(Refusal::Repeated { .. })) => return Ok(()),
+                Ok(_) => {
+                    self.0.warm.forget(tenant, session);
+                    return Ok(());
+                }
+                Err(CommitError::Refused(Refusal::Repeated { .. })) => return Ok(()),
                 Err(CommitError::Refused(Refusal::Changed)) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use everturn_core::{Block, Content, DocumentId, Message, context};
+use everturn_core::{Block, Content, DocumentId, Message, Messages, context};
 use everturn_models::{DocumentContent, Documents as Contents};
 use everturn_store::{RecordKind, StoreError};
 
@@ -40,8 +40,11 @@ impl Documents {
     }
 
     /// A guess at the tokens of the documents that these messages name.
-    pub(crate) fn estimate(&self, messages: &[Message]) -> u64 {
-        let named = messages.iter().flat_map(mentioned).filter_map(|(id, _)| self.contents.get(id));
+    pub(crate) fn estimate<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) -> u64 {
+        if self.contents.is_empty() {
+            return 0;
+        }
+        let named = messages.into_iter().flat_map(context::documents).filter_map(|(id, _)| self.contents.get(id));
         // Providers read a PDF file as its text and a picture of each page.
         named.map(|content| context::estimate_text(&content.text) * if content.base64.is_some() { 3 } else { 1 }).sum()
     }
@@ -50,8 +53,11 @@ impl Documents {
 impl Turn {
     /// Looks up the documents that history speaks of and that were not looked up before.
     pub(crate) async fn load_documents(&mut self) {
-        let history = self.full_history();
-        for (id, name) in history.iter().flat_map(mentioned) {
+        let earlier = self.earlier.documents().iter().map(|(id, name)| (id, name.as_str()));
+        let named = earlier.chain(self.state.settled().iter().flat_map(context::documents));
+        let unknown = named.filter(|(id, _)| !self.documents.contains(id));
+        let unknown: Vec<(DocumentId, String)> = unknown.map(|(id, name)| (id.clone(), name.to_owned())).collect();
+        for (id, name) in &unknown {
             if self.documents.contains(id) {
                 continue;
             }
@@ -124,21 +130,22 @@ impl Turn {
     }
 
     /// Messages with their images in place.
-    pub(crate) fn with_documents(&self, mut messages: Vec<Message>) -> Vec<Message> {
+    pub(crate) fn with_documents(&self, messages: Messages) -> Messages {
         let images = &self.documents.images;
         if images.is_empty() {
             return messages;
         }
-        for message in &mut messages {
-            if let Message::User { content: Content::Blocks(blocks) } = message {
-                let placed = std::mem::take(blocks).into_iter().flat_map(|block| match &block {
-                    Block::Document { id, .. } => images.get(id).cloned().unwrap_or_else(|| vec![block]),
-                    _ => vec![block],
+        let placed = messages.iter().map(|message| match message {
+            Message::User { content: Content::Blocks(blocks) } => {
+                let placed = blocks.iter().flat_map(|block| match block {
+                    Block::Document { id, .. } => images.get(id).cloned().unwrap_or_else(|| vec![block.clone()]),
+                    _ => vec![block.clone()],
                 });
-                *blocks = placed.collect();
+                Message::User { content: Content::Blocks(placed.collect()) }
             }
-        }
-        messages
+            message => message.clone(),
+        });
+        placed.collect()
     }
 }
 
@@ -153,15 +160,4 @@ impl Loaded {
     fn note(name: &str, text: String) -> Self {
         Self::Content(DocumentContent { name: name.to_owned(), media_type: String::new(), text, base64: None })
     }
-}
-
-fn mentioned(message: &Message) -> impl Iterator<Item = (&DocumentId, &str)> {
-    let blocks = match message {
-        Message::User { content } => content.blocks(),
-        Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => &[],
-    };
-    blocks.iter().filter_map(|block| match block {
-        Block::Document { id, name } => Some((id, name.as_str())),
-        Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) | Block::Image { .. } => None,
-    })
 }

@@ -22,19 +22,20 @@ use crate::{
     account::RunningTurns,
     clock::Timelines,
     committer::{CommitError, Committer},
+    earlier_history::full_history,
     follower::Follower,
+    gates::Gates,
     live::{Interrupt, LiveTurns},
-    prior::Prior,
     projection::{Cursor, Projection, TurnView},
     questions::Questions,
     queue::Queues,
     reader::{EventReader, ReadError, TurnReader},
-    repetition::Repetitions,
     session_reader::Watchers,
     tail::Tail,
     titles::Naming,
     turn_log::deleted,
     waker::Waker,
+    warm_sessions::WarmSessions,
 };
 
 /// How long a deletion waits for the session's running turn to end.
@@ -84,7 +85,11 @@ pub(crate) struct Shared {
     pub(crate) node: NodeId,
     pub(crate) live: LiveTurns,
     pub(crate) queues: Queues,
-    pub(crate) repetitions: Repetitions,
+    pub(crate) warm: WarmSessions,
+    /// For submissions with a key: a repetition waits for the first one.
+    pub(crate) keys: Gates,
+    /// For what changes a session.
+    pub(crate) sessions: Gates,
     pub(crate) waker: Waker,
     pub(crate) timelines: Timelines,
     pub(crate) naming: Naming,
@@ -124,6 +129,7 @@ impl Engine {
         let (live, queued) = (LiveTurns::default(), AtomicUsize::new(0));
         let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
         let timelines = Timelines::new(Arc::clone(&settings.clock));
+        let warm = WarmSessions::new(settings.warm_bytes, metrics.warm_bytes.clone());
         let shared = Shared {
             store,
             secrets,
@@ -136,7 +142,9 @@ impl Engine {
             node,
             live,
             queues: Queues::default(),
-            repetitions: Repetitions::default(),
+            warm,
+            keys: Gates::default(),
+            sessions: Gates::default(),
             waker: Waker::default(),
             timelines,
             naming: Naming::default(),
@@ -207,7 +215,7 @@ impl Engine {
         }
         let is_open = |turn: &TurnRecord| matches!(turn.status, TurnStatus::Running | TurnStatus::Waiting(_));
         let open = turns.iter().any(is_open);
-        let Prior { messages: full, compaction, .. } = Prior::of(turns);
+        let (full, compaction) = full_history(turns);
         let compacted = context::compact(&full, compaction.as_ref());
         let last_calls = if open { LastCalls::MayWait } else { LastCalls::Over };
         let given = context::normalise_for_readers(&compacted, last_calls);
@@ -272,6 +280,7 @@ impl Engine {
     /// Ends what is left of a session that is not there any more.
     pub(crate) fn show_deleted(&self, tenant: &TenantId, session: &SessionId) {
         self.0.watchers.tell(tenant, session);
+        self.0.warm.forget(tenant, session);
         // One that began in between.
         if let Some((_, live)) = self.0.live.of_session(tenant, session) {
             live.interrupt(Interrupt::Cancel(CancelReason::SessionDeleted));

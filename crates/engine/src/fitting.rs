@@ -66,6 +66,7 @@ impl Turn {
     /// that would gain little, or no summary can be made.
     pub(crate) async fn compact_on_demand(&mut self) -> Result<(), Stopped> {
         self.load_documents().await;
+        self.settle_context();
         loop {
             let size = self.estimated_context();
             self.current_model().prepare(size).await;
@@ -123,10 +124,12 @@ impl Turn {
 
     /// The tokens of one message, with the documents that it names.
     fn size_of(&self, message: &Message) -> u64 {
-        let estimate = |messages: &[Message]| context::estimate(messages) + self.documents.estimate(messages);
         match message {
-            Message::User { content: Content::Blocks(_) } => estimate(&self.with_documents(vec![message.clone()])),
-            _ => estimate(std::slice::from_ref(message)),
+            Message::User { content: Content::Blocks(_) } => {
+                let messages = self.with_documents([message.clone()].into());
+                messages.size().tokens + self.documents.estimate(messages.iter())
+            }
+            _ => context::estimate(std::slice::from_ref(message)) + self.documents.estimate([message]),
         }
     }
 
@@ -179,6 +182,9 @@ impl Turn {
         }
         compaction.change = Some(change(&earlier, &compaction, size, tokens));
         self.record(Event::HistoryCompacted(compaction))?;
+        // The model is given another beginning from now on.
+        self.spoken = None;
+        self.settle_context();
         Ok(Carried::Out)
     }
 }

@@ -1,33 +1,101 @@
 //! What the model is given of history. `fitting.rs` keeps it within the context window.
 
-use everturn_core::{Compaction, Message, context};
+use std::sync::Arc;
 
-use crate::turn::Turn;
+use everturn_core::{Compaction, Message, Messages, Pieces, context};
+
+use crate::{earlier_history::Given, turn::Turn};
+
+/// What the model is given, as far as it will not change any more: earlier turns, and the complete steps of this one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spoken {
+    /// Earlier turns; of a turn that has compacted history, also what it had said by then.
+    given: Given,
+    /// What came since.
+    since: Pieces,
+    /// How many of the turn's own messages are in both.
+    included: usize,
+}
+
+impl Spoken {
+    /// Adds messages of the turn.
+    fn add(&mut self, messages: &[Message]) {
+        match self.next(messages) {
+            Some(next) => self.since.push(Arc::new(next.into())),
+            None => self.given.begin(messages),
+        }
+    }
+
+    /// Messages of the turn as the model is given them after all that; `None` if nothing was said before them.
+    fn next(&self, messages: &[Message]) -> Option<Vec<Message>> {
+        let mut before = self.given.before()?;
+        if let Some(last) = self.since.iter().next_back() {
+            before.last = last.role();
+        }
+        Some(context::normalise_next(messages, before))
+    }
+}
 
 impl Turn {
+    /// All messages of the session.
     pub(crate) fn full_history(&self) -> Vec<Message> {
-        let mut history = self.prior.messages.clone();
-        history.extend(self.state.messages());
-        history
+        self.earlier.full().cloned().chain(self.state.messages()).collect()
     }
 
     pub(crate) fn compaction(&self) -> Option<&Compaction> {
-        self.state.compaction.as_ref().or(self.prior.compaction.as_ref())
+        self.state.compaction.as_ref().or(self.earlier.compaction())
     }
 
-    /// Instructions and conversation as the model is given them.
-    pub(crate) fn context(&self) -> (String, Vec<Message>) {
-        let conversation = context::normalise(&context::compact(&self.full_history(), self.compaction()));
+    /// Adds the steps that are complete by now to what the model is given.
+    pub(crate) fn settle_context(&mut self) {
+        let complete = self.state.complete();
+        let mut spoken = self.spoken.take().unwrap_or_else(|| self.begin_context(complete));
+        if complete > spoken.included {
+            let messages = self.state.messages_between(spoken.included, complete);
+            spoken.add(&messages);
+            spoken.included = complete;
+        }
+        self.spoken = Some(spoken);
+    }
+
+    /// What the model is given at first: of a turn that has compacted history, everything anew.
+    fn begin_context(&self, complete: usize) -> Spoken {
+        if self.state.compaction.is_none() {
+            let given = self.earlier.given().clone();
+            return Spoken { given, ..Spoken::default() };
+        }
+        let own = self.state.messages_between(0, complete);
+        let history: Vec<Message> = self.earlier.full().cloned().chain(own).collect();
+        let mut given = Given::default();
+        given.begin(&context::compact(&history, self.compaction()));
+        Spoken { given, included: complete, ..Spoken::default() }
+    }
+
+    /// Instructions and conversation as the model is given them, with more messages after them.
+    pub(crate) fn context(&self, more: impl IntoIterator<Item = Message>) -> (String, Messages) {
         let mut system = self.agent.instructions(&self.config);
+        let fresh;
+        let spoken = match &self.spoken {
+            Some(spoken) => spoken,
+            None => {
+                fresh = self.begin_context(self.state.complete());
+                &fresh
+            }
+        };
+        let Spoken { given, since, included } = spoken;
         // Nothing that changes while the conversation goes on stands here, such as which tool servers are down: providers
         // cache what they are sent from its beginning, and some refuse their own reasoning after another beginning.
-        for message in conversation.system {
+        for message in &given.system {
             if !system.is_empty() {
                 system.push_str("\n\n");
             }
-            system.push_str(&message);
+            system.push_str(message);
         }
-        (system, self.with_documents(conversation.messages))
+        let open = self.state.messages_between(*included, usize::MAX);
+        let open = spoken.next(&open).unwrap_or_else(|| context::normalise(&open).messages);
+        let mut since = since.clone();
+        since.push(Arc::new(open.into_iter().chain(more).collect::<Vec<_>>().into()));
+        (system, self.with_documents(Messages::after(Arc::clone(&given.messages), since)))
     }
 
     /// How many tokens the model's context holds, as far as anybody knows.
@@ -37,9 +105,9 @@ impl Turn {
 
     /// A guess at the tokens of the next call's input.
     pub(crate) fn estimated_context(&self) -> u64 {
-        let (system, messages) = self.context();
+        let (system, messages) = self.context([]);
         let tools = self.tool_specs();
-        let documents = self.documents.estimate(&messages);
-        context::estimate_text(&system) + context::estimate(&messages) + context::estimate_tools(&tools) + documents
+        let documents = self.documents.estimate(messages.iter());
+        context::estimate_text(&system) + messages.size().tokens + context::estimate_tools(&tools) + documents
     }
 }

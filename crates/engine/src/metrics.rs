@@ -64,6 +64,8 @@ pub struct Metrics {
     pub(crate) commit_commands: Histogram,
     pub(crate) commit_events: Counter,
     pub(crate) commit_failures: Counter,
+    pub(crate) warm_bytes: Gauge,
+    pub(crate) history_loads: Family<Label, Counter>,
     readers: Gauge,
 }
 
@@ -89,6 +91,8 @@ impl Default for Metrics {
             commit_commands: Histogram::new(sizes),
             commit_events: Counter::default(),
             commit_failures: Counter::default(),
+            warm_bytes: Gauge::default(),
+            history_loads: Family::default(),
             readers: Gauge::default(),
         }
     }
@@ -138,6 +142,10 @@ impl Metrics {
         registry.register("everturn_commit_commands", "Commands in one commit", self.commit_commands.clone());
         registry.register("everturn_events", "Events made durable", self.commit_events.clone());
         registry.register("everturn_commit_failures", "Commits that failed", self.commit_failures.clone());
+        let warm = "Memory of sessions that were used lately, in bytes";
+        registry.register("everturn_warm_sessions_bytes", warm, self.warm_bytes.clone());
+        let loads = "Histories that a turn began with, by where they were: memory or store";
+        registry.register("everturn_history_loads", loads, self.history_loads.clone());
         registry.register("everturn_readers", "Readers connected now", self.readers.clone());
     }
 

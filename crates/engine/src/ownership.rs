@@ -9,10 +9,10 @@ use crate::{
     Agent, Engine, ReadError, Started,
     account::Slot,
     document_context::Documents,
+    earlier_history::EarlierHistory,
     live::LiveTurn,
     metrics::LiveGuard,
     permissions::Permissions,
-    prior::Prior,
     tail::Tail,
     told::Told,
     turn::{Left, Turn},
@@ -38,7 +38,13 @@ pub(crate) struct Owned {
 
 impl Engine {
     /// Starts the task that works on a turn.
-    pub(crate) fn run(&self, owned: Owned, prior: Prior, mut enlisted: Enlisted, slot: Option<Slot>) -> Started {
+    pub(crate) fn run(
+        &self,
+        owned: Owned,
+        earlier: EarlierHistory,
+        mut enlisted: Enlisted,
+        slot: Option<Slot>,
+    ) -> Started {
         let Owned { tenant, session, agent, config, turn: id, epoch, state } = owned;
         let live = Arc::clone(&enlisted.live);
         let started = Started {
@@ -62,7 +68,8 @@ impl Engine {
             config,
             log,
             state,
-            prior,
+            earlier,
+            spoken: None,
             model,
             documents: Documents::default(),
             permissions: Permissions::default(),
@@ -140,8 +147,8 @@ impl Engine {
         while !self.0.draining() {
             match Box::pin(self.load(&claimed)).await {
                 Ok(None) => return,
-                Ok(Some((owned, prior))) => {
-                    self.run(owned, prior, live, Some(slot));
+                Ok(Some((owned, earlier))) => {
+                    self.run(owned, earlier, live, Some(slot));
                     return;
                 }
                 Err(ReadError::Store(error)) if error.is_retryable() => {
@@ -157,35 +164,18 @@ impl Engine {
     }
 
     /// Everything that is needed to go on with a turn; `None` if its session was deleted.
-    async fn load(&self, claimed: &ClaimedTurn) -> Result<Option<(Owned, Prior)>, ReadError> {
+    async fn load(&self, claimed: &ClaimedTurn) -> Result<Option<(Owned, EarlierHistory)>, ReadError> {
         let ClaimedTurn { tenant, session, turn, epoch, .. } = claimed;
         let Some(record) = self.0.store.session(tenant, session).await? else { return Ok(None) };
         if record.queued > 0 {
             self.0.queues.insert(tenant, session);
         }
         let state = self.fold(turn).await?;
-        let prior = self.prior(tenant, session, turn).await?;
+        let earlier = self.history_before(tenant, session, turn).await?;
         let config = record.config;
         let agent = self.agent_or_stand_in(tenant, &config).await?;
         let (tenant, session, turn) = (tenant.clone(), session.clone(), turn.clone());
-        Ok(Some((Owned { tenant, session, agent, config, turn, epoch: *epoch, state }, prior)))
-    }
-}
-
-impl Engine {
-    /// What a session's other turns have left.
-    pub(crate) async fn prior(
-        &self,
-        tenant: &TenantId,
-        session: &SessionId,
-        turn: &TurnId,
-    ) -> Result<Prior, StoreError> {
-        let mut turns = self.0.store.turns(tenant, session).await?;
-        if turns.iter().any(|other| other.id == *turn && other.begins_history) {
-            return Ok(Prior::default());
-        }
-        turns.retain(|other| other.id != *turn);
-        Ok(Prior::for_model(turns))
+        Ok(Some((Owned { tenant, session, agent, config, turn, epoch: *epoch, state }, earlier)))
     }
 }
 

@@ -4,25 +4,26 @@
 //! nobody works on, at its start, does too.
 
 use std::{
-    collections::HashSet,
+    collections::{HashSet, VecDeque},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use everturn_core::{Event, SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState};
-use everturn_store::{Refusal, StoreError, TurnRecord, TurnStatus};
+use everturn_store::{Refusal, SessionRecord, StoreError, TurnRecord, TurnStatus};
 use futures_util::future::BoxFuture;
 
 use crate::{
     Engine, Started, SubmitError,
     accept::{Place, Taken, is_queued},
-    prior::Prior,
+    earlier_history::EarlierHistory,
     spending,
-    submit::last_used,
 };
 
 /// How many sessions with a queue that nobody works on are looked for at a time.
 const STALLED_BATCH: usize = 500;
+/// How many of a session's turns are looked at for those that are queued.
+const QUEUE_PAGE: usize = 8;
 /// How long to wait before another attempt at a queue.
 const QUEUE_WAIT: Duration = Duration::from_millis(500);
 
@@ -105,51 +106,68 @@ impl Engine {
     }
 
     async fn look_at_queue(&self, tenant: &TenantId, session: &SessionId) -> Result<Looked, SubmitError> {
-        let store = &self.0.store;
-        let record = store.session(tenant, session).await?.ok_or(SubmitError::NotFound)?;
-        match record.last_turn.as_ref().map(|turn| &turn.status) {
-            Some(TurnStatus::Running | TurnStatus::Waiting(_)) => return Ok(Looked::Busy),
-            Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None => {}
-        }
-        if record.queued == 0 {
-            return Ok(Looked::Empty);
-        }
-        let turns = store.turns(tenant, session).await?;
-        let Some(next) = turns.iter().find(|turn| is_queued(turn)) else { return Ok(Looked::Empty) };
-        let (turn, input, begins_history) = (next.id.clone(), next.messages.clone(), next.begins_history);
-        let by = next.by.clone();
-        let agent = self.agent_or_stand_in(tenant, &record.config).await?;
-        let agent_name = agent.name.clone();
-        let used_before = record.usage;
-        let started = TurnStarted {
-            agent: agent_name,
-            opens_session: false,
-            input,
-            begins_history,
-            request: None,
-            compacts: false,
-            used_before,
-            last_used: last_used(&turns),
-            by: by.clone(),
-            options: next.options.clone(),
-        };
-        let taken = Taken {
-            expected_version: record.version,
-            turn,
-            prior: if begins_history { Prior::default() } else { Prior::for_model(turns) },
-            state: TurnState::default(),
-            event: Event::TurnStarted(started),
-            writes: vec![spending::turn_begun(&agent, by.clone(), Timestamp::now())],
+        let by = match self.next_in_queue(tenant, session).await? {
+            Ok((_, next)) => next.by,
+            Err(looked) => return Ok(looked),
         };
         let slot = tokio::select! {
             slot = self.slot_in_turn(tenant, by.as_ref()) => slot,
             // The next start goes on with the queue.
             () = self.0.drain.cancelled() => return Ok(Looked::Busy),
         };
+        // Submissions wait meanwhile: those who come one after the other would change the session again and again. It is
+        // looked at once more, since a slot may take long and nobody must wait for it.
+        let gate = self.0.sessions.of(tenant, session.as_str());
+        let _alone = gate.lock().await;
+        let (record, next) = match self.next_in_queue(tenant, session).await? {
+            Ok((_, next)) if next.by != by => return Err(SubmitError::Rejected(Refusal::Changed)),
+            Ok(next) => next,
+            Err(looked) => return Ok(looked),
+        };
+        let TurnRecord { id: turn, messages: input, begins_history, by, options, .. } = next;
+        let earlier = self.session_history(&record).await?.earlier;
+        let last_used = earlier.last_used();
+        let earlier = if begins_history { EarlierHistory::default().after(last_used) } else { earlier };
+        let agent = self.agent_or_stand_in(tenant, &record.config).await?;
+        let started = TurnStarted {
+            agent: agent.name.clone(),
+            opens_session: false,
+            input,
+            begins_history,
+            request: None,
+            compacts: false,
+            used_before: record.usage,
+            last_used,
+            by: by.clone(),
+            options,
+        };
+        let taken = Taken {
+            expected_version: record.version,
+            turn,
+            earlier,
+            state: TurnState::default(),
+            event: Event::TurnStarted(started),
+            writes: vec![spending::turn_begun(&agent, by, Timestamp::now())],
+        };
         let place = Place { session: session.clone(), agent, config: record.config };
         let started = self.take_up(tenant, place, taken, None, &mut Some(slot)).await?;
         self.0.metrics.turns_started.inc();
         Ok(Looked::Started(started))
+    }
+
+    /// The turn that is next in a session's queue, or why there is none to start.
+    async fn next_in_queue(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+    ) -> Result<Result<(SessionRecord, TurnRecord), Looked>, SubmitError> {
+        let record = self.0.store.session(tenant, session).await?.ok_or(SubmitError::NotFound)?;
+        match record.last_turn.as_ref().map(|turn| &turn.status) {
+            Some(TurnStatus::Running | TurnStatus::Waiting(_)) => return Ok(Err(Looked::Busy)),
+            Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None => {}
+        }
+        let next = self.queued_in(&record).await?.into_iter().next();
+        Ok(next.map(|next| (record, next)).ok_or(Looked::Empty))
     }
 
     /// Goes on with the queues that nobody works on.
@@ -171,9 +189,24 @@ impl Engine {
 
     /// The turns of a session that are queued, in order.
     pub async fn queued(&self, tenant: &TenantId, session: &SessionId) -> Result<Vec<TurnRecord>, StoreError> {
-        let mut turns = self.0.store.turns(tenant, session).await?;
-        turns.retain(is_queued);
-        Ok(turns)
+        match self.0.store.session(tenant, session).await? {
+            Some(record) => self.queued_in(&record).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The same. Looks at the newest turns alone, among which there are also those that were ended while they were queued.
+    async fn queued_in(&self, record: &SessionRecord) -> Result<Vec<TurnRecord>, StoreError> {
+        let (mut queued, mut below) = (VecDeque::new(), None);
+        let all = usize::try_from(record.queued).unwrap_or(usize::MAX);
+        while queued.len() < all {
+            let limit = (all - queued.len()).max(QUEUE_PAGE);
+            let page = self.0.store.turns_below(&record.tenant, &record.id, below, limit).await?;
+            let Some(oldest) = page.last() else { break };
+            below = Some(oldest.ordinal);
+            page.into_iter().filter(is_queued).for_each(|turn| queued.push_front(turn));
+        }
+        Ok(queued.into())
     }
 
     /// Names of the queued turns.

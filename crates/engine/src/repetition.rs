@@ -2,11 +2,6 @@
 //!
 //! A key makes them one: the first is kept together with its key, a second one of that key gets the same leg to read.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
-};
-
 use everturn_core::{SessionId, TenantId, Timestamp, TurnId};
 use everturn_store::{CommandKey, Refusal, StoreError};
 use serde::{Deserialize, Serialize};
@@ -41,31 +36,6 @@ pub(crate) fn command_key(
     let leg = Leg { session: session.clone(), turn: turn.clone(), leg_start };
     // Our own type with string keys: it cannot fail.
     Some(CommandKey { key, fingerprint, outcome: serde_json::to_string(&leg).unwrap_or_default() })
-}
-
-/// Submissions with a key that are being judged, so that a repetition waits for the first one.
-#[derive(Debug, Default)]
-pub(crate) struct Repetitions(Mutex<HashMap<(TenantId, String), Weak<Alone>>>);
-
-/// Names whose submissions are over are cleared away once there are this many.
-const DEAD_ENTRIES: usize = 1024;
-
-type Alone = tokio::sync::Mutex<()>;
-
-impl Repetitions {
-    /// Held by one submission of this key at a time.
-    pub(crate) fn of(&self, tenant: &TenantId, key: &str) -> Arc<Alone> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= DEAD_ENTRIES && known.len().is_power_of_two() {
-            known.retain(|_, alone| alone.strong_count() > 0);
-        }
-        let entry = known.entry((tenant.clone(), key.to_owned())).or_default();
-        entry.upgrade().unwrap_or_else(|| {
-            let alone = Arc::new(Alone::default());
-            *entry = Arc::downgrade(&alone);
-            alone
-        })
-    }
 }
 
 impl Engine {

@@ -19,6 +19,10 @@ use crate::{Cursor, CursorError, Engine, OpenError, Projection, ReadError, TurnR
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How many turns are looked at at a time.
 const PAGE: usize = 16;
+/// How many turns after the last one are looked at for the next: most often it is the first of them.
+const AHEAD: usize = 4;
+/// How many up to the last one are looked at, to see whether they are still there.
+const BEHIND: usize = 4;
 /// How many of the turns that it has read a reader remembers, to notice when they are taken away.
 const REMEMBERED: usize = 256;
 
@@ -290,29 +294,27 @@ impl SessionReader {
     }
 
     /// The next turn, if it has begun. Those after it must wait for it, also if they are over already.
+    ///
+    /// Ordinals have no gaps, so it is found by its own, however many turns there are before and after it.
     async fn next_turn(&mut self) -> Result<Option<TurnRecord>, StoreError> {
-        let (mut below, mut next) = (None, None);
+        let mut from = self.after;
         loop {
-            let page = self.engine.0.store.turns_below(&self.tenant, &self.session, below, PAGE).await?;
-            let (full, lowest) = (page.len() == PAGE, page.last().map_or(0, |turn| turn.ordinal));
-            let reached = !full || lowest <= self.after;
-            if page.is_empty() {
-                return Ok(next);
-            }
-            if reached && self.was_cut(&page) {
+            let below = Some(from + AHEAD as u64 + 1);
+            let page = self.engine.0.store.turns_below(&self.tenant, &self.session, below, AHEAD + BEHIND).await?;
+            let Some(newest) = page.first().map(|turn| turn.ordinal) else { return Ok(None) };
+            if self.was_cut(&page) {
                 // Others take the place of those that were taken away.
                 if self.read.is_empty() && self.after > 0 {
                     self.begin_now().await?;
                 }
-                (below, next) = (None, None);
+                from = self.after;
                 continue;
             }
-            let new = page.into_iter().filter(|turn| turn.ordinal > self.after && !is_told(turn));
-            next = new.last().or(next);
-            if reached {
-                return Ok(next.filter(|turn| turn.status != TurnStatus::Queued));
+            match page.into_iter().rfind(|turn| turn.ordinal > from && !is_told(turn)) {
+                Some(next) => return Ok(Some(next).filter(|turn| turn.status != TurnStatus::Queued)),
+                None if newest < from + AHEAD as u64 => return Ok(None),
+                None => from = newest,
             }
-            below = Some(lowest);
         }
     }
 

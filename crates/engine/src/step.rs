@@ -55,6 +55,7 @@ impl Turn {
         self.load_documents().await;
         self.load_permissions().await;
         self.tell_list_changes()?;
+        self.settle_context();
         if !self.fit_context(None).await? {
             return Ok(());
         }
@@ -68,7 +69,7 @@ impl Turn {
     /// Tells readers that a note stands for earlier messages, for as long as no summary stands for them.
     fn tell_what_was_declined(&mut self) -> Result<(), Stopped> {
         let covered = self.compaction().map_or(0, |compaction| compaction.covers);
-        if self.prior.declined > covered { self.notice(DECLINED_BEFORE.to_owned()) } else { Ok(()) }
+        if self.earlier.declined() > covered { self.notice(DECLINED_BEFORE.to_owned()) } else { Ok(()) }
     }
 
     /// Makes a model call again that was interrupted by the end of the process.
@@ -81,6 +82,7 @@ impl Turn {
         self.shared.tools.started(&self.agent.servers(), PATIENCE_IF_USED).await;
         self.load_documents().await;
         self.load_permissions().await;
+        self.settle_context();
         self.attempts().await
     }
 
@@ -91,10 +93,10 @@ impl Turn {
         if servers.is_empty() {
             return;
         }
-        let history = self.full_history();
         let used = |server: &&str| {
             let is_its = |name: &str| name.strip_prefix(*server).is_some_and(|rest| rest.starts_with("__"));
-            history.iter().flat_map(Message::tool_uses).any(|call| is_its(&call.name))
+            let mut own = self.state.settled().iter().flat_map(Message::tool_uses);
+            self.earlier.has_called(is_its) || own.any(|call| is_its(&call.name))
         };
         self.shared.tools.started(&servers, PATIENCE).await;
         servers.retain(used);
@@ -105,6 +107,7 @@ impl Turn {
     pub(crate) async fn retry_step(&mut self) -> Result<(), Stopped> {
         self.load_documents().await;
         self.load_permissions().await;
+        self.settle_context();
         self.attempts().await
     }
 
@@ -273,10 +276,10 @@ impl Turn {
     }
 
     fn request(&self) -> ModelRequest {
-        let (system, messages) = self.context();
+        let (system, messages) = self.context(self.complaints());
         ModelRequest {
             system,
-            messages: messages.into_iter().chain(self.complaints()).collect(),
+            messages,
             tools: self.tool_specs().into(),
             documents: self.documents.contents(),
             options: self.state.options.clone().over(&self.agent.model_options),

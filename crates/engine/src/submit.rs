@@ -1,29 +1,26 @@
 //! Submissions: which turn they begin, take up or wait for. `accept.rs` does what is decided here.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use everturn_core::{
-    Answer, CallId, FormId, Json, Message, ModelOptions, SessionConfig, SessionId, TenantId, TurnId, Usage, Wait,
-    WaitingFor,
+    Answer, CallId, FormId, Message, SessionConfig, SessionId, TenantId, Usage, Wait, WaitingFor,
     submission::{self, Admission, OnBusy, SessionPhase, Submission},
 };
-use everturn_store::{Refusal, SecretPlace, SessionRecord, TurnRecord, TurnStatus};
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use everturn_store::{Refusal, SecretPlace, SessionRecord, TurnStatus};
+use tokio::time::Instant;
 
 use crate::{
-    Account, Agent, Engine, SessionUpdate, SubmissionKey, SubmitError,
+    Agent, Engine, Started, Submit, SubmitError, Target,
     accept::{Begin, Place, Resume},
     account::Slot,
-    prior::Prior,
+    earlier_history::EarlierHistory,
+    live::LiveTurn,
     seeded,
-    tail::Tail,
+    session_history::SessionHistory,
 };
 
-/// How often a submission is judged anew because the session changed meanwhile. Each time somebody else was faster, so this
-/// is also how many may speak to one session at once.
+/// How often a submission is judged anew because the session changed meanwhile. Other submissions wait, but the turn under
+/// way and other processes do not.
 const MAX_CONFLICTS: u32 = 200;
 /// The longest wait before it is judged anew, in milliseconds: those who collide must not meet again.
 const CONFLICT_WAIT: u64 = 20;
@@ -32,140 +29,12 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 /// How long at a time: a turn that was begun again may ask the same again, and runs until it is answered.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// What a client submits.
-#[derive(Clone, Debug)]
-pub struct Submit {
-    /// Who.
-    pub tenant: TenantId,
-    /// On whose account.
-    pub account: Arc<Account>,
-    /// To which session.
-    pub target: Target,
-    /// Settings to change first.
-    pub update: SessionUpdate,
-    /// What.
-    pub submission: Submission,
-    /// What it says to the form that the session waits for, if it does.
-    pub reply: Option<Reply>,
-    /// What becomes of a message that comes while a turn is under way.
-    pub on_busy: OnBusy,
-    /// Whether a turn that it begins begins history anew: what it says is all there is.
-    pub begins_history: bool,
-    /// The client's name for a turn that it begins, which views show. One that is queued forgets it.
-    pub request: Option<String>,
-    /// What a turn that it begins asks of the model, beyond what the agent does.
-    pub options: ModelOptions,
-    /// Whether `options` also take the place of the turn's where the submission answers calls.
-    pub options_of_answers: bool,
-    /// The client's name for it, so that it can be sent again without a second effect.
-    pub key: Option<SubmissionKey>,
-}
-
-impl Submit {
-    /// An answer to a form of a session.
-    pub fn reply(
-        tenant: TenantId,
-        account: Arc<Account>,
-        session: SessionId,
-        reply: Reply,
-        key: Option<SubmissionKey>,
-    ) -> Self {
-        let nothing = Submission::Begin(Vec::new());
-        Self { reply: Some(reply), ..Self::to_existing(tenant, account, session, nothing, key) }
-    }
-
-    /// Has the history of a session compacted now.
-    pub fn compact(tenant: TenantId, account: Arc<Account>, session: SessionId, key: Option<SubmissionKey>) -> Self {
-        Self::to_existing(tenant, account, session, Submission::Compact, key)
-    }
-
-    fn to_existing(
-        tenant: TenantId,
-        account: Arc<Account>,
-        session: SessionId,
-        submission: Submission,
-        key: Option<SubmissionKey>,
-    ) -> Self {
-        Self {
-            tenant,
-            account,
-            target: Target::Existing(session),
-            update: SessionUpdate::default(),
-            submission,
-            reply: None,
-            on_busy: OnBusy::Reject,
-            begins_history: false,
-            request: None,
-            options: ModelOptions::default(),
-            options_of_answers: false,
-            key,
-        }
-    }
-}
-
-/// The session of a submission.
-#[derive(Clone, Debug)]
-pub enum Target {
-    /// A new one, with this agent.
-    New {
-        /// Name of the agent.
-        agent: String,
-    },
-    /// A new one, with this agent, that begins with a conversation which ends in calls without a result: the application's
-    /// are waited for, the others are over. No model is called yet.
-    Seeded {
-        /// Name of the agent.
-        agent: String,
-    },
-    /// One that exists.
-    Existing(SessionId),
-    /// One of this name, which is made with this agent if it is not there.
-    Named {
-        /// Its name.
-        session: SessionId,
-        /// Name of the agent.
-        agent: String,
-    },
-}
-
-/// An answer to a form.
-#[derive(Clone, Debug)]
-pub struct Reply {
-    /// Which form; `None` for the first that the session waits for, if there is one.
-    pub form: Option<FormId>,
-    /// The answer. A JSON string is what a person said in plain words.
-    pub value: Json,
-}
-
-/// A submission that was accepted.
-#[derive(Clone, Debug)]
-pub struct Started {
-    pub(crate) tenant: TenantId,
-    /// The session.
-    pub session: SessionId,
-    /// The turn.
-    pub turn: TurnId,
-    /// Seq of the leg's first event; zero if the turn is queued.
-    pub leg_start: u64,
-    /// None if the turn is not known to be live.
-    pub(crate) tail: Option<Arc<Tail>>,
-}
-
-impl Started {
-    /// Whether the turn waits for others to end.
-    pub fn is_queued(&self) -> bool {
-        self.leg_start == 0
-    }
-
-    /// Whether the turn was there before.
-    pub fn is_resumed(&self) -> bool {
-        self.leg_start > 1
-    }
-}
-
-/// What the last of these turns used that used anything.
-pub(crate) fn last_used(turns: &[TurnRecord]) -> Usage {
-    turns.iter().rev().map(|turn| turn.usage).find(|usage| !usage.is_zero()).unwrap_or_default()
+/// What a submission waits for before it is judged again.
+enum Delay {
+    /// A turn that works on another answer.
+    UntilRest(Arc<LiveTurn>),
+    /// A time.
+    For(Duration),
 }
 
 impl Engine {
@@ -179,7 +48,7 @@ impl Engine {
 
     async fn submit_now(&self, submit: Submit) -> Result<Started, SubmitError> {
         // One after the other: the second would want a place to run in, for nothing.
-        let alone = submit.key.as_ref().map(|key| self.0.repetitions.of(&submit.tenant, &key.key));
+        let alone = submit.key.as_ref().map(|key| self.0.keys.of(&submit.tenant, &key.key));
         let _alone = match &alone {
             Some(alone) => Some(alone.lock().await),
             None => None,
@@ -196,25 +65,51 @@ impl Engine {
     }
 
     async fn submit_first(&self, submit: &Submit) -> Result<Started, SubmitError> {
-        let mut slot = None;
+        let (mut slot, mut delay) = (None, None);
         let begun = Instant::now();
+        let gate = match &submit.target {
+            Target::New { .. } | Target::Seeded { .. } => None,
+            Target::Existing(session) | Target::Named { session, .. } => {
+                Some(self.0.sessions.of(&submit.tenant, session.as_str()))
+            }
+        };
+        let mut alone = None;
         for conflicts in 0..MAX_CONFLICTS {
+            // One after the other: those who are judged together collide, and only one of them gets on. Who is judged anew
+            // keeps its place, also after an interrupt: what it made room for is its own turn and nobody else's.
+            if let (None, Some(gate)) = (&alone, &gate) {
+                alone = Some(gate.lock().await);
+            }
             let result = match &submit.target {
                 Target::New { agent } | Target::Seeded { agent } => {
                     Box::pin(self.begin_session(submit, SessionId::mint(), agent, &mut slot)).await
                 }
-                Target::Existing(session) => Box::pin(self.submit_to(submit, session, &mut slot)).await,
-                Target::Named { session, agent } => match Box::pin(self.submit_to(submit, session, &mut slot)).await {
-                    Err(SubmitError::NotFound) => {
-                        Box::pin(self.begin_session(submit, session.clone(), agent, &mut slot)).await
+                Target::Existing(session) => Box::pin(self.submit_to(submit, session, &mut slot, &mut delay)).await,
+                Target::Named { session, agent } => {
+                    match Box::pin(self.submit_to(submit, session, &mut slot, &mut delay)).await {
+                        Err(SubmitError::NotFound) => {
+                            Box::pin(self.begin_session(submit, session.clone(), agent, &mut slot)).await
+                        }
+                        result => result,
                     }
-                    result => result,
-                },
+                }
             };
             match result {
                 Err(SubmitError::Rejected(Refusal::Changed)) if begun.elapsed() < ANSWER_PATIENCE => {
-                    let longest = u64::from(conflicts).min(CONFLICT_WAIT);
-                    tokio::time::sleep(Duration::from_millis(rand::random_range(0..=longest))).await;
+                    match delay.take() {
+                        Some(Delay::UntilRest(turn)) => {
+                            drop(alone.take());
+                            turn.stopped(LOOK_AGAIN).await;
+                        }
+                        Some(Delay::For(time)) => {
+                            drop(alone.take());
+                            tokio::time::sleep(time).await;
+                        }
+                        None => {
+                            let longest = u64::from(conflicts).min(CONFLICT_WAIT);
+                            tokio::time::sleep(Duration::from_millis(rand::random_range(0..=longest))).await;
+                        }
+                    }
                 }
                 Err(SubmitError::Rejected(Refusal::Changed)) => break,
                 Err(SubmitError::Rejected(Refusal::NotFound)) => return Err(SubmitError::NotFound),
@@ -258,9 +153,8 @@ impl Engine {
             opening,
             expected_version: None,
             used_before: Usage::default(),
-            last_used: Usage::default(),
             supersedes: None,
-            prior: Prior::default(),
+            earlier: EarlierHistory::default(),
             input: input.clone(),
             compacts: false,
         };
@@ -272,6 +166,7 @@ impl Engine {
         submit: &Submit,
         session: &SessionId,
         slot: &mut Option<Slot>,
+        delay: &mut Option<Delay>,
     ) -> Result<Started, SubmitError> {
         let store = &self.0.store;
         let record = store.session(&submit.tenant, session).await?.ok_or(SubmitError::NotFound)?;
@@ -286,7 +181,10 @@ impl Engine {
             Ok(Some(answer)) => Submission::SomeAnswers(vec![answer]),
             reply => {
                 if self.works_on_another_answer(submit, &record).await? {
-                    return self.wait_for_rest(&record).await;
+                    // Also for one that asks again what it asked before the process was started anew.
+                    let turn = record.last_turn.as_ref().and_then(|turn| self.0.live.get(&turn.id));
+                    *delay = turn.map(Delay::UntilRest);
+                    return Err(SubmitError::Rejected(Refusal::Changed));
                 }
                 reply?;
                 submit.submission.clone()
@@ -302,64 +200,57 @@ impl Engine {
         };
         let config = self.updated(submit, &agent, session, &record.config)?;
         let place = Place { session: session.clone(), agent, config };
-        let mut turns = store.turns(&submit.tenant, session).await?;
-        let answered = |id: &CallId| {
-            let messages = turns.iter().flat_map(|turn| &turn.messages);
-            messages.into_iter().any(|m| matches!(m, Message::Tool { call_id, .. } if call_id == id))
+        let admission = match submission::admit(phase, &submission, submit.on_busy, |_| false) {
+            // Only now is it worth looking through all that was said.
+            Err(submission::Refused::UnknownCall(_)) => {
+                let turns = store.turns(&submit.tenant, session).await?;
+                let answered = |id: &CallId| {
+                    let messages = turns.iter().flat_map(|turn| &turn.messages);
+                    messages.into_iter().any(|m| matches!(m, Message::Tool { call_id, .. } if call_id == id))
+                };
+                submission::admit(phase, &submission, submit.on_busy, answered)?
+            }
+            admission => admission?,
         };
-        let admission = submission::admit(phase, &submission, submit.on_busy, answered)?;
         let (expected_version, used_before) = (record.version, record.usage);
-        let open = match admission {
+        match admission {
             Admission::Queue => {
                 self.check_tokens(&submit.tenant, &submit.account).await?;
                 return self.queue_turn(submit, place, &record).await;
             }
-            Admission::Interrupt => return self.interrupt_first(&submit.tenant, &record).await,
+            Admission::Interrupt => return self.interrupt_first(&submit.tenant, &record, delay).await,
             Admission::Supersede if record.queued > 0 => match submit.on_busy {
-                OnBusy::Interrupt => return self.interrupt_first(&submit.tenant, &record).await,
+                OnBusy::Interrupt => return self.interrupt_first(&submit.tenant, &record, delay).await,
                 OnBusy::Supersede | OnBusy::Reject | OnBusy::Enqueue => return Err(submission::Refused::Busy.into()),
             },
-            Admission::Begin => None,
-            Admission::Supersede | Admission::Resume => record.last_turn.map(|turn| turn.id),
-        };
+            Admission::Begin | Admission::Supersede | Admission::Resume => {}
+        }
         self.acquire(submit, matches!(submission, Submission::Begin(_) | Submission::Compact), slot).await?;
-        let open = open.and_then(|id| turns.iter().position(|turn| turn.id == id)).map(|at| turns.remove(at));
+        let SessionHistory { earlier, waiting } = self.session_history(&record).await?;
+        let open = record.last_turn.map(|turn| turn.id).zip(waiting);
         match (submission, open) {
             (Submission::Compact, _) => {
                 let begin = Begin {
                     opening: Vec::new(),
                     expected_version: Some(expected_version),
                     used_before,
-                    last_used: last_used(&turns),
                     supersedes: None,
-                    prior: Prior::for_model(turns),
+                    earlier,
                     input: Vec::new(),
                     compacts: true,
                 };
                 self.begin_turn(submit, place, begin, slot).await
             }
             (Submission::Begin(input), open) => {
-                let supersedes = match &open {
-                    Some(turn) => Some(self.supersede(&place, &submit.tenant, turn).await?),
-                    None => None,
-                };
-                if let (Some(mut turn), Some(supersedes)) = (open, &supersedes) {
-                    turn.messages.clone_from(&supersedes.end.rest.messages);
-                    turns.push(turn);
-                }
-                let expected_version = Some(expected_version);
-                let last_used = last_used(&turns);
-                let prior = if submit.begins_history { Prior::default() } else { Prior::for_model(turns) };
-                let opening = Vec::new();
-                let compacts = false;
+                let supersedes = open.map(|(turn, state)| self.supersede(&place, &submit.tenant, &turn, state));
+                let (opening, expected_version) = (Vec::new(), Some(expected_version));
                 let begin =
-                    Begin { opening, expected_version, used_before, last_used, supersedes, prior, input, compacts };
+                    Begin { opening, expected_version, used_before, supersedes, earlier, input, compacts: false };
                 self.begin_turn(submit, place, begin, slot).await
             }
-            (Submission::Answers(answers) | Submission::SomeAnswers(answers), Some(turn)) => {
-                let prior = if turn.begins_history { Prior::default() } else { Prior::for_model(turns) };
+            (Submission::Answers(answers) | Submission::SomeAnswers(answers), Some((turn, state))) => {
                 let options = submit.options_of_answers.then(|| Box::new(submit.options.clone()));
-                let resume = Resume { expected_version, turn: turn.id, prior, answers, options };
+                let resume = Resume { expected_version, turn, state, earlier, answers, options };
                 let key = submit.key.as_ref();
                 self.resume_turn(&submit.tenant, place, resume, key, slot).await
             }
@@ -378,19 +269,17 @@ impl Engine {
         }
     }
 
-    /// Waits until the turn under way rests, or asks again what it asked before the process was started anew, so that a
-    /// submission can be judged again.
-    async fn wait_for_rest(&self, record: &SessionRecord) -> Result<Started, SubmitError> {
-        let turn = record.last_turn.as_ref().and_then(|turn| self.0.live.get(&turn.id));
-        if let Some(live) = turn {
-            live.stopped(LOOK_AGAIN).await;
-        }
-        Err(SubmitError::Rejected(Refusal::Changed))
-    }
-
     /// Ends what is under way in a session, so that a submission can be judged again.
-    async fn interrupt_first(&self, tenant: &TenantId, record: &SessionRecord) -> Result<Started, SubmitError> {
-        Box::pin(self.clear_session(tenant, &record.id)).await?;
+    async fn interrupt_first(
+        &self,
+        tenant: &TenantId,
+        record: &SessionRecord,
+        delay: &mut Option<Delay>,
+    ) -> Result<Started, SubmitError> {
+        match self.0.sessions.interrupt(tenant, record.id.as_str()) {
+            Ok(()) => Box::pin(self.clear_session(tenant, &record.id)).await?,
+            Err(time) => *delay = Some(Delay::For(time)),
+        }
         Err(SubmitError::Rejected(Refusal::Changed))
     }
 
@@ -405,47 +294,6 @@ impl Engine {
             self.0.secrets.seal(SecretPlace { tenant: &submit.tenant, session, option }, value)
         };
         Ok(submit.update.apply(agent, &self.0.tools, config, seal)?)
-    }
-
-    /// A slot to run in: what the quotas allow at once, then a free one, for which it waits within bounds.
-    async fn acquire(&self, submit: &Submit, begins: bool, slot: &mut Option<Slot>) -> Result<(), SubmitError> {
-        if self.0.draining() {
-            return Err(SubmitError::ShuttingDown);
-        }
-        if slot.is_none() {
-            if begins {
-                self.check_tokens(&submit.tenant, &submit.account).await?;
-            }
-            let place = self.place(&submit.tenant, &submit.account)?;
-            let permit = Some(self.free_slot().await?);
-            *slot = Some(Slot { _permit: permit, _place: place });
-        }
-        Ok(())
-    }
-
-    async fn free_slot(&self) -> Result<OwnedSemaphorePermit, SubmitError> {
-        let shared = &self.0;
-        if let Ok(permit) = Arc::clone(&shared.slots).try_acquire_owned() {
-            return Ok(permit);
-        }
-        let overloaded = SubmitError::Overloaded { limit: shared.settings.concurrent_turns };
-        if shared.queued.fetch_add(1, Ordering::Relaxed) >= shared.settings.queued_turns {
-            shared.queued.fetch_sub(1, Ordering::Relaxed);
-            return Err(overloaded);
-        }
-        shared.metrics.turns_queued.inc();
-        let permit = tokio::select! {
-            permit = Arc::clone(&shared.slots).acquire_owned() => permit.ok(),
-            () = tokio::time::sleep(shared.settings.queue_timeout) => None,
-            () = shared.drain.cancelled() => None,
-        };
-        shared.queued.fetch_sub(1, Ordering::Relaxed);
-        shared.metrics.turns_queued.dec();
-        match permit {
-            Some(permit) => Ok(permit),
-            None if shared.draining() => Err(SubmitError::ShuttingDown),
-            None => Err(overloaded),
-        }
     }
 }
 

@@ -120,7 +120,7 @@ impl Engine {
             ..ModelRequest::default()
         };
         let model = agent.models.first()?;
-        let asked = context::estimate_text(&request.system) + context::estimate(&request.messages);
+        let asked = context::estimate_text(&request.system) + request.messages.size().tokens;
         let (mut text, mut told, mut answered) = (String::new(), None, false);
         let call = async {
             let mut stream = model.stream(request).await.ok()?;

@@ -21,16 +21,18 @@ use crate::{
     Agent,
     committer::CommitError,
     document_context::Documents,
+    earlier_history::{EarlierHistory, FinishedTurn},
     engine::Shared,
     forms,
+    history::Spoken,
     live::{Interrupt, LiveTurn},
     metrics::Label,
     notices::Noticed,
     output_format::Misfit,
     permissions::Permissions,
-    prior::Prior,
     told::Told,
     turn_log::{Pushed, TurnLog},
+    warm_sessions::{WaitingTurn, WarmSession},
     watchdog::Silences,
 };
 
@@ -77,7 +79,9 @@ pub(crate) struct Turn {
     pub(crate) log: Arc<TurnLog>,
     pub(crate) state: TurnState,
     /// What the session's earlier turns left.
-    pub(crate) prior: Prior,
+    pub(crate) earlier: EarlierHistory,
+    /// What the model is given of history, once a step has begun.
+    pub(crate) spoken: Option<Spoken>,
     /// Which of the agent's models is in use.
     pub(crate) model: usize,
     /// The documents that history speaks of.
@@ -101,6 +105,32 @@ pub(crate) struct Turn {
 impl Turn {
     /// Runs until the turn rests, is interrupted, or the log takes no more.
     pub(crate) async fn run(mut self, live: Arc<LiveTurn>) -> Left {
+        let left = self.run_to_rest(&live).await;
+        if left != Left::Halted {
+            self.keep_warm();
+        }
+        left
+    }
+
+    /// Keeps what the session's next turn will need.
+    fn keep_warm(self) {
+        let Self { shared, tenant, session, log, state, mut earlier, spoken, .. } = self;
+        // History is added to in place if nobody else holds it.
+        drop(spoken);
+        let waiting = match &state.phase {
+            Phase::Ended(ended) => {
+                let (messages, usage) = (state.messages(), state.usage);
+                let (compaction, outcome) = (state.compaction.clone(), ended.outcome.clone());
+                earlier.push(FinishedTurn { messages, compaction, outcome, usage });
+                None
+            }
+            Phase::Waiting(_) => Some(Box::new(WaitingTurn { state, version: log.rest_version() })),
+            Phase::New | Phase::Running => return,
+        };
+        shared.warm.put(&tenant, &session, WarmSession { earlier, last: log.turn().clone(), waiting });
+    }
+
+    async fn run_to_rest(&mut self, live: &LiveTurn) -> Left {
         let timeout = self.agent.turn_timeout;
         let interrupt = tokio::select! {
             biased;

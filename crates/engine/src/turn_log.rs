@@ -1,9 +1,12 @@
 //! The writing end of a live turn's log.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 use everturn_core::{CancelReason, Event, Outcome, Segment, SegmentBuilder, Timestamp, TurnId, TurnState};
-use everturn_store::{Refusal, Rest, StoreError, Write};
+use everturn_store::{Receipt, Refusal, Rest, StoreError, Write};
 
 use crate::{
     committer::{CommitError, Committer},
@@ -21,6 +24,8 @@ pub(crate) struct TurnLog {
     committer: Committer,
     tail: Arc<Tail>,
     pending: Mutex<Pending>,
+    /// The session's version since the turn rests; zero before.
+    rest_version: AtomicU64,
 }
 
 struct Pending {
@@ -36,7 +41,7 @@ impl TurnLog {
     pub(crate) fn new(turn: TurnId, epoch: u64, head: u64, committer: Committer, tail: Arc<Tail>) -> Self {
         let builder = SegmentBuilder::new(head + 1);
         let pending = Pending { builder, rest: None, writes: Vec::new(), queued: false, failure: None };
-        Self { turn, epoch, committer, tail, pending: Mutex::new(pending) }
+        Self { turn, epoch, committer, tail, pending: Mutex::new(pending), rest_version: AtomicU64::new(0) }
     }
 
     pub(crate) fn turn(&self) -> &TurnId {
@@ -102,8 +107,14 @@ impl TurnLog {
         Some(Taken { segment: pending.builder.take(), rest, writes })
     }
 
+    /// The session's version since the turn rests.
+    pub(crate) fn rest_version(&self) -> u64 {
+        self.rest_version.load(Ordering::Acquire)
+    }
+
     /// Shows what was committed.
-    pub(crate) fn publish(&self, segment: Segment) {
+    pub(crate) fn publish(&self, segment: Segment, receipt: Receipt) {
+        self.rest_version.store(receipt.version, Ordering::Release);
         self.tail.publish(segment);
     }
 

@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use crate::{
     Engine, SubmitError,
     accept::{Place, Resume},
+    session_history::SessionHistory,
 };
 
 /// How many due turns are looked for at a time.
@@ -115,10 +116,13 @@ impl Engine {
             slot = self.slot_in_turn(tenant, by.as_ref()) => Some(slot),
             () = self.0.drain.cancelled() => return Ok(()),
         };
+        // Submissions wait meanwhile, so that the session is still what it was a moment ago.
+        let gate = self.0.sessions.of(tenant, session.as_str());
+        let _alone = gate.lock().await;
         for _ in 0..MAX_CONFLICTS {
             let Some(record) = self.0.store.session(tenant, session).await? else { return Ok(()) };
-            let wait = match record.last_turn.filter(|last| last.id == *turn).map(|last| last.status) {
-                Some(TurnStatus::Waiting(wait)) => wait,
+            let wait = match record.last_turn.as_ref().filter(|last| last.id == *turn).map(|last| &last.status) {
+                Some(TurnStatus::Waiting(wait)) => wait.clone(),
                 Some(TurnStatus::Running | TurnStatus::Ended(_) | TurnStatus::Queued) | None => return Ok(()),
             };
             let now = self.0.timelines.now(turn);
@@ -126,10 +130,12 @@ impl Engine {
                 return Ok(());
             }
             let agent = self.agent_or_stand_in(tenant, &record.config).await?;
-            let prior = self.prior(tenant, session, turn).await?;
+            let SessionHistory { earlier, waiting } = self.session_history(&record).await?;
+            let Some(state) = waiting else { return Ok(()) };
             let place = Place { session: session.clone(), agent, config: record.config };
             let answers = overdue(&wait, now);
-            let resume = Resume { expected_version: record.version, turn: turn.clone(), prior, answers, options: None };
+            let (expected_version, turn, options) = (record.version, turn.clone(), None);
+            let resume = Resume { expected_version, turn, state, earlier, answers, options };
             if record.queued > 0 {
                 self.0.queues.insert(tenant, session);
             }

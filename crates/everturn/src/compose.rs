@@ -183,6 +183,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         retries: limits.retries,
         retry_max: limits.retry_max,
         ring_bytes: limits.ring_bytes,
+        warm_bytes: limits.warm_sessions as u64,
         ..Settings::default()
     }
 }

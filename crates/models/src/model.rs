@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use everturn_core::{DocumentId, Json, Message, ModelOptions, ToolSpec, Usage};
+use everturn_core::{DocumentId, Json, Messages, ModelOptions, ToolSpec, Usage};
 use futures_util::{future::BoxFuture, stream::BoxStream};
 
 /// What a model call is asked.
@@ -10,10 +10,10 @@ use futures_util::{future::BoxFuture, stream::BoxStream};
 pub struct ModelRequest {
     /// Standing instructions: the agent's, then the system messages that the conversation begins with.
     pub system: String,
-    /// The conversation, valid for every provider: it begins with a user's message, roles alternate, every tool call
-    /// is answered by exactly one tool message right after the assistant's message. System messages that came later
-    /// stand where they came.
-    pub messages: Arc<[Message]>,
+    /// The conversation, valid for every provider: it begins with a user's message, every tool call is answered by exactly
+    /// one tool message right after the assistant's message. Roles alternate, but for users' messages that follow each
+    /// other where a turn ended without an answer. System messages that came later stand where they came.
+    pub messages: Messages,
     /// The tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
     /// The documents that the messages name.

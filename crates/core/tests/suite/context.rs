@@ -8,6 +8,31 @@ use super::{
     valid::complaint,
 };
 
+/// What a turn may leave: it begins with what the user said.
+fn turn() -> impl Strategy<Value = Vec<Message>> {
+    let system =
+        proptest::option::of("[a-z]{0,4}").prop_map(|content| content.map(|content| Message::System { content }));
+    let parts = (system, "[a-z]{1,4}".prop_map(Message::user), vec(message(), 0..7));
+    parts.prop_map(|(system, user, rest)| system.into_iter().chain([user]).chain(rest).collect())
+}
+
+/// The system messages in front and the conversation, made of one piece after the other.
+fn turn_by_turn(pieces: &[Vec<Message>]) -> (Vec<String>, Vec<Message>) {
+    let (mut system, mut given) = (Vec::new(), Vec::<Message>::new());
+    for piece in pieces {
+        let calls = given.iter().flat_map(Message::tool_uses).map(|call| call.id.clone()).collect();
+        match given.last().map(Message::role) {
+            Some(last) => given.extend(normalise_next(piece, Before { last, calls: &calls })),
+            None => {
+                let begun = normalise(piece);
+                system.extend(begun.system);
+                given.extend(begun.messages);
+            }
+        }
+    }
+    (system, given)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
@@ -19,6 +44,24 @@ proptest! {
             let again = normalise(&conversation.messages);
             prop_assert_eq!(again.messages, conversation.messages, "normalising twice changes nothing");
         }
+    }
+
+    #[test]
+    fn turn_by_turn_is_the_same_as_all_at_once(turns in vec(turn(), 1..6)) {
+        let whole = normalise(&turns.concat());
+        let (system, given) = turn_by_turn(&turns);
+        // Users' messages that stand next to each other are joined when they are written for a provider.
+        prop_assert_eq!(normalise(&given).messages, whole.messages);
+        prop_assert_eq!(system, whole.system);
+    }
+
+    #[test]
+    fn any_pieces_become_valid(pieces in vec(vec(message(), 0..6), 1..5)) {
+        let given = normalise(&turn_by_turn(&pieces).1).messages;
+        prop_assert_eq!(complaint(&given), None, "{:?}", given);
+        let assistants = |messages: &[Message]| messages.iter().filter(|m| m.role() == Role::Assistant).count();
+        let (_, apart) = turn_by_turn(&pieces);
+        prop_assert_eq!(assistants(&apart), assistants(&given), "only users' messages are joined: {:?}", apart);
     }
 
     #[test]

@@ -246,7 +246,7 @@ async fn the_model_is_given_instructions_options_tools_and_history() {
         assistant: "Welcome."
         user: "hi"
     "#]]
-    .assert_eq(&world.shown(&request.messages));
+    .assert_eq(&world.shown(&request.messages.to_vec()));
     let record = world.engine.session(&world.tenant, &started.session).await.unwrap().unwrap();
     assert!(!format!("{record:?}").contains("s3cret"), "a secret lies open: {record:?}");
 }

@@ -14,7 +14,7 @@ type Complaints = Arc<Mutex<Vec<String>>>;
 pub(super) fn obliging(complaints: &Complaints) -> Arc<ScriptedModel> {
     let complaints = Arc::clone(complaints);
     ScriptedModel::thinking("test/one", move |request| {
-        complaints.lock().unwrap().extend(complaint(&request.messages));
+        complaints.lock().unwrap().extend(complaint(&request.messages.to_vec()));
         if !request.system.contains("You are tested.") {
             return vec![say("A summary."), stop()];
         }

@@ -35,7 +35,7 @@ async fn history(world: &World) -> Vec<String> {
 }
 
 fn given(model: &ScriptedModel) -> Vec<String> {
-    texts(&model.requests().last().unwrap().messages)
+    texts(&model.requests().last().unwrap().messages.to_vec())
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +120,7 @@ async fn a_queued_turn_begins_history_when_its_turn_comes() {
     gate.open();
     world.end_of(&third.turn).await;
     world.idle().await;
-    let requests: Vec<_> = model.requests().iter().map(|request| texts(&request.messages)).collect();
+    let requests: Vec<_> = model.requests().iter().map(|request| texts(&request.messages.to_vec())).collect();
     assert_eq!(requests[1..], [vec!["two"], vec!["two", "more", "three"]]);
     assert_eq!(history(&world).await, ["two", "more", "three", "more"]);
 }
@@ -146,7 +146,7 @@ async fn a_compaction_before_it_is_left_behind() {
     assert!(world.transcript(&started).await.ends_with("completed\n"));
     let last = model.requests().pop().unwrap();
     assert_eq!(last.system, "You are tested.");
-    assert_eq!(texts(&last.messages), ["anew"]);
+    assert_eq!(texts(&last.messages.to_vec()), ["anew"]);
     // And one that is made afterwards counts from there.
     for number in 0..8 {
         let text = format!("message {number}");

@@ -55,7 +55,7 @@ async fn a_model_names_the_session_from_the_first_exchange() {
         assistant: "The sea is deep."
         user: "Now write the title."
     "#]]
-    .assert_eq(&world.shown(&request.messages));
+    .assert_eq(&world.shown(&request.messages.to_vec()));
     // It is no part of the conversation.
     assert!(before.ends_with("completed\n"));
     assert_eq!(world.act(Act::History).await.lines().count(), 3);

@@ -34,6 +34,9 @@ pub struct Limits {
     pub retry_max: Duration,
     /// Recent events of a running turn that are kept in memory for its readers, in bytes.
     pub ring_bytes: usize,
+    /// Memory for sessions that were used lately, all of them together, in bytes. Others are read from the store when they
+    /// are used again.
+    pub warm_sessions: usize,
     /// How long steps may go on after the server was told to stop.
     pub shutdown_grace: Duration,
     /// After so long a silence a stream gets a heartbeat.
@@ -70,6 +73,7 @@ impl Default for Limits {
             retries: 4,
             retry_max: Duration::from_secs(30),
             ring_bytes: 256 * 1024,
+            warm_sessions: 32 * 1024 * 1024,
             shutdown_grace: Duration::from_secs(5),
             heartbeat: Duration::from_secs(15),
             session_queue: 32,
@@ -98,6 +102,8 @@ impl Limits {
         let queued_turns = size("queued_turns", &file.queued_turns, 0..=1_000_000, default.queued_turns);
         let connections = size("connections", &file.connections, ANY_COUNT, default.connections);
         let ring_bytes = size("ring_bytes", &file.ring_bytes, 4096..=64 * 1024 * 1024, default.ring_bytes);
+        // Sixteen gibibytes: beyond that the figure is a mistake.
+        let warm_sessions = size("warm_sessions", &file.warm_sessions, 0..=16 << 30, default.warm_sessions);
         let session_queue = size("session_queue", &file.session_queue, 0..=10_000, default.session_queue);
         // What the store takes in one piece.
         let artifact_bytes =
@@ -138,6 +144,7 @@ impl Limits {
             retries,
             retry_max: time("retry_max", file.retry_max.as_ref(), default.retry_max),
             ring_bytes,
+            warm_sessions,
             shutdown_grace: time("shutdown_grace", file.shutdown_grace.as_ref(), default.shutdown_grace),
             heartbeat: time("heartbeat", file.heartbeat.as_ref(), default.heartbeat),
             session_queue,

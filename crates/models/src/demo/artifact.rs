@@ -1,6 +1,6 @@
 //! Artifacts that the demo model writes: Markdown that keeps to the subject it was given.
 
-use everturn_core::{Json, Message, ToolUse};
+use everturn_core::{Json, Message, Messages, ToolUse};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ pub(super) fn create(message: &str) -> Option<Json> {
 }
 
 /// The input of `update_artifact` for a message: the newest artifact, with a section for the change.
-pub(super) fn update(message: &str, history: &[Message]) -> Option<Json> {
+pub(super) fn update(message: &str, history: &Messages) -> Option<Json> {
     let Artifact { id, content } = last(history)?;
     let content = content.unwrap_or_else(|| document(&title(message), message));
     let content = format!(
@@ -76,11 +76,11 @@ pub(super) struct Artifact {
 }
 
 /// The artifact that was written last. Results come right after the message that made the calls.
-pub(super) fn last(history: &[Message]) -> Option<Artifact> {
+pub(super) fn last(history: &Messages) -> Option<Artifact> {
     let writes =
         |call: &&ToolUse| matches!(Feature::named(&call.name), Some(Feature::CreateArtifact | Feature::UpdateArtifact));
     let (mut calls, mut last) = (Vec::new(), None);
-    for message in history {
+    for message in history.iter() {
         match message {
             Message::Assistant { .. } => calls = message.tool_uses().filter(writes).collect(),
             Message::Tool { call_id, content, is_error: false } => {
@@ -204,10 +204,11 @@ mod tests {
     #[test]
     fn the_newest_artifact_is_changed() {
         let mut history = vec![Message::user("write a page")];
-        assert_eq!(last(&history), None);
+        assert_eq!(last(&history.clone().into()), None);
         history.extend(written("c1", "create_artifact", r#"{"artifact_id":"art_1","version":1}"#));
         history.extend(written("c2", "update_artifact", "The artifact art_2. It has version 2."));
         history.extend(written("c3", "clock", "art_3"));
+        let history = Messages::from(history);
         assert_eq!(last(&history), Some(Artifact { id: "art_2".to_owned(), content: Some("# Old\n".to_owned()) }));
         let input = update("change it", &history).unwrap().to_value();
         assert_eq!(input["artifact_id"], "art_2");

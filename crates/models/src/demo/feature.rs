@@ -1,6 +1,6 @@
 //! The built-in tools whose input takes more than a schema to make up: forms, pauses and artifacts.
 
-use everturn_core::{Json, Message, ToolSpec};
+use everturn_core::{Json, Messages, ToolSpec};
 
 use super::{artifact, form, pause};
 
@@ -39,7 +39,7 @@ impl Feature {
     }
 
     /// The tool that plain words ask for, if the request has it. A pause is asked for by its name.
-    pub(super) fn asked<'a>(message: &str, tools: &'a [ToolSpec], history: &[Message]) -> Option<&'a ToolSpec> {
+    pub(super) fn asked<'a>(message: &str, tools: &'a [ToolSpec], history: &Messages) -> Option<&'a ToolSpec> {
         let lower = message.to_lowercase();
         let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
         let wanted = if artifact::is_change(&words) {
@@ -57,7 +57,7 @@ impl Feature {
     }
 
     /// The input that fits the message, if it says enough.
-    pub(super) fn input(self, message: &str, history: &[Message]) -> Option<Json> {
+    pub(super) fn input(self, message: &str, history: &Messages) -> Option<Json> {
         match self {
             Self::Form => form::input(message),
             Self::Wait => pause::input(message),

@@ -1,6 +1,6 @@
 //! Finds the tools that a message asks for, by name or by an obvious request, and derives their input.
 
-use everturn_core::{Json, Message, ToolSpec};
+use everturn_core::{Json, Messages, ToolSpec};
 use serde_json::Value;
 
 use super::{arithmetic, feature::Feature, pause, schema_fill};
@@ -19,7 +19,7 @@ pub(super) struct Call {
 }
 
 /// The calls that `message`, the last of `history`, asks for, in the order in which it does.
-pub(super) fn calls(message: &str, tools: &[ToolSpec], history: &[Message]) -> Vec<Call> {
+pub(super) fn calls(message: &str, tools: &[ToolSpec], history: &Messages) -> Vec<Call> {
     let mut mentions = mentions(message, tools);
     if mentions.is_empty() {
         return obvious_call(message, tools, history).into_iter().collect();
@@ -107,7 +107,7 @@ fn is_meant(tool: &ToolSpec, message: &str, start: usize, end: usize) -> bool {
 }
 
 /// A call that the message asks for without naming the tool.
-fn obvious_call(message: &str, tools: &[ToolSpec], history: &[Message]) -> Option<Call> {
+fn obvious_call(message: &str, tools: &[ToolSpec], history: &Messages) -> Option<Call> {
     if let Some(tool) = Feature::asked(message, tools, history) {
         return Some(call(tool, Feature::of(tool)?.input(message, history), ""));
     }
@@ -177,7 +177,7 @@ mod tests {
             tool("files__read_file", r#"{"required":["path"],"properties":{"path":{"type":"string"}}}"#),
             tool("read", "{}"),
         ];
-        let calls = calls(message, &tools, &[]);
+        let calls = calls(message, &tools, &Messages::default());
         let found: Vec<_> = calls.iter().map(|call| (call.name.as_str(), call.input.as_str())).collect();
         assert_eq!(found, expected, "{message}");
     }
@@ -215,7 +215,7 @@ mod tests {
             tool("update_artifact", &object("artifact_id")),
         ];
         let check = |message: &str, expected: &[&str]| {
-            let calls = calls(message, &tools, &[]);
+            let calls = calls(message, &tools, &Messages::default());
             let found: Vec<_> = calls.iter().map(|call| call.name.as_str()).collect();
             assert_eq!(found, expected, "{message}");
         };
@@ -234,7 +234,7 @@ mod tests {
         check("clock and calculator", &["clock", "calculator"]);
         // Named like ours, but another's.
         let tools = [tool("wait", r#"{"required":["for"],"properties":{"for":{"type":"string"}}}"#)];
-        let [call] = &calls("wait Ada", &tools, &[])[..] else { panic!("one call") };
+        let [call] = &calls("wait Ada", &tools, &Messages::default())[..] else { panic!("one call") };
         assert_eq!(call.input.as_str(), r#"{"for":"Ada"}"#);
     }
 
@@ -242,7 +242,7 @@ mod tests {
         #[test]
         fn any_message_is_taken(message in "(clock|get_weather|[{}\"a-zé ]){0,40}") {
             let tools = [tool("clock", "[1]"), tool("get_weather", r#"{"required":["é"]}"#), tool("__", "{}")];
-            for call in calls(&message, &tools, &[]) {
+            for call in calls(&message, &tools, &Messages::default()) {
                 proptest::prop_assert!(call.input.is_object());
             }
         }

@@ -8,11 +8,13 @@ use crate::model::ModelRequest;
 
 /// What came of the tool calls that end the conversation.
 pub(super) fn tell(request: &ModelRequest) -> String {
-    let messages = &request.messages;
-    let first = messages.iter().rposition(|message| !matches!(message, Message::Tool { .. })).map_or(0, |at| at + 1);
-    let calls: Vec<_> = messages[..first].last().into_iter().flat_map(Message::tool_uses).collect();
+    let is_result = |message: &&Message| matches!(message, Message::Tool { .. });
+    let mut results: Vec<_> = request.messages.iter().rev().take_while(is_result).collect();
+    results.reverse();
+    let caller = request.messages.iter().rev().find(|message| !is_result(message));
+    let calls: Vec<_> = caller.into_iter().flat_map(Message::tool_uses).collect();
     let mut lines = Vec::new();
-    for message in messages[first..].iter().take(words::MAX_LIST) {
+    for message in results.iter().take(words::MAX_LIST) {
         let Message::Tool { call_id, content, is_error } = message else { continue };
         let call = calls.iter().find(|call| call.id == *call_id);
         let name = call.map_or("the tool", |call| call.name.as_str());
@@ -23,7 +25,7 @@ pub(super) fn tell(request: &ModelRequest) -> String {
         let told = told.or_else(|| done.and_then(|call| feature_result(call, &text)));
         lines.push(told.unwrap_or_else(|| plain_result(name, &text, intent::images(content))));
     }
-    let more = messages[first..].len().saturating_sub(words::MAX_LIST);
+    let more = results.len().saturating_sub(words::MAX_LIST);
     if more > 0 {
         lines.push(format!("There are {more} more results."));
     }

@@ -49,7 +49,7 @@ impl Script {
             }
             Intent::Results => text(&results::tell(request)),
             Intent::Summary => text(&words::summary(request)),
-            Intent::Title => text(&title::of(&request.messages)),
+            Intent::Title => text(&title::of(request.messages.iter())),
             Intent::Images(count) => text(&words::images(count)),
             Intent::Help => text(&words::help(&request.tools)),
             Intent::Echo => text(&words::echo(request)),

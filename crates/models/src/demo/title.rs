@@ -21,8 +21,8 @@ const SMALL_WORDS: [&str; 63] = [
 ];
 
 /// A title for a conversation.
-pub(super) fn of(messages: &[Message]) -> String {
-    let first = messages.iter().find_map(|message| match message {
+pub(super) fn of<'m>(messages: impl IntoIterator<Item = &'m Message>) -> String {
+    let first = messages.into_iter().find_map(|message| match message {
         Message::User { content } => Some(content.text()).filter(|text| !text.trim().is_empty()),
         Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
     });

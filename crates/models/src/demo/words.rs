@@ -105,16 +105,16 @@ pub(super) fn images(count: usize) -> String {
 
 /// The conversation in a sentence or two.
 pub(super) fn summary(request: &ModelRequest) -> String {
-    let earlier = &request.messages[..request.messages.len().saturating_sub(1)];
-    let mut said = earlier.iter().filter_map(|message| match message {
+    let count = request.messages.len().saturating_sub(1);
+    let mut said = request.messages.iter().take(count).filter_map(|message| match message {
         Message::User { content } => Some(quote(&content.text())),
         Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
     });
-    let count = match earlier.len() {
+    let count = match count {
         1 => "1 message".to_owned(),
         count => format!("{count} messages"),
     };
-    match (said.next(), said.next_back()) {
+    match (said.next(), said.last()) {
         (Some(first), Some(last)) => {
             format!("Summary of {count}: the user began with {first} and last said {last}.")
         }

@@ -76,6 +76,6 @@ mod tests {
             Message::user("[Result of the tool clock]\nnoon"),
             Message::assistant("Noon."),
         ];
-        assert_eq!(*request.messages, expected);
+        assert_eq!(request.messages, expected.into());
     }
 }

@@ -12,7 +12,7 @@ mod tests;
 
 use std::sync::{Arc, LazyLock};
 
-use everturn_core::{Block, Content, Message};
+use everturn_core::{Block, Content, Message, Messages};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use self::{
@@ -67,9 +67,9 @@ pub(super) async fn readable(request: ModelRequest, limits: Limits) -> ModelRequ
 }
 
 /// The messages where some image must change; nothing where all fit.
-async fn converted(messages: &Arc<[Message]>, limits: Limits, cache: &Arc<Cache>) -> Option<Arc<[Message]>> {
+async fn converted(messages: &Messages, limits: Limits, cache: &Arc<Cache>) -> Option<Messages> {
     let keys: Vec<Key> = {
-        let messages = Arc::clone(messages);
+        let messages = messages.clone();
         // Digests of many megabytes, for each step of a turn.
         let digests = spawn_blocking(move || images(&messages).map(|url| Key::of(url, limits)).collect());
         digests.await.unwrap_or_default()
@@ -103,10 +103,10 @@ async fn converted(messages: &Arc<[Message]>, limits: Limits, cache: &Arc<Cache>
     Some(replaced.collect())
 }
 
-async fn convert_one(messages: &Arc<[Message]>, index: usize, limits: Limits) -> Outcome {
+async fn convert_one(messages: &Messages, index: usize, limits: Limits) -> Outcome {
     // Never closed. The permit goes along, since a conversion goes on when its caller does not wait for it any longer.
     let permit = CONVERSIONS.acquire().await;
-    let messages = Arc::clone(messages);
+    let messages = messages.clone();
     let outcome = spawn_blocking(move || {
         let _permit = permit;
         images(&messages).nth(index).map(|url| convert(url, limits))
@@ -127,12 +127,12 @@ fn replace(block: &mut Block, outcomes: &mut impl Iterator<Item = Outcome>) {
     }
 }
 
-fn has_data(messages: &[Message]) -> bool {
-    images(messages).next().is_some()
+fn has_data(messages: &Messages) -> bool {
+    messages.size().images > 0 && images(messages).next().is_some()
 }
 
 /// The data URLs of all images, in order.
-fn images(messages: &[Message]) -> impl Iterator<Item = &str> {
+fn images(messages: &Messages) -> impl Iterator<Item = &str> {
     let contents = messages.iter().filter_map(|message| match message {
         Message::User { content } | Message::Tool { content, .. } => Some(content),
         Message::Assistant { .. } | Message::System { .. } => None,

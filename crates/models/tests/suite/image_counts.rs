@@ -64,7 +64,7 @@ async fn a_quoted_limit_is_not_believed() {
     .await;
     let config = ProviderConfig { base_url: Some(server.url.clone()), ..ProviderConfig::new(ProviderKind::OpenAi) };
     let model = Provider::new("test", config).unwrap().model("m");
-    let mut messages = questions(&[1, 2]).messages.to_vec();
+    let mut messages: Vec<_> = questions(&[1, 2]).messages.iter().cloned().collect();
     messages.extend([Message::assistant("yes"), Message::user("at most 1 images taken")]);
     answer(&*model, ModelRequest { messages: messages.into(), ..ModelRequest::default() }).await;
     assert_eq!(answer(&*model, questions(&[3, 4])).await, "text: ok\nfinished: Stop ?");

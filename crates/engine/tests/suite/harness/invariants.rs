@@ -289,7 +289,8 @@ pub(crate) fn complaint(messages: &[Message]) -> Option<String> {
                 if !expected.is_empty() {
                     return Some(format!("calls without a result: {expected:?}"));
                 }
-                if last == Some(message.role()) {
+                // What users say in one turn after the other is joined when it is written for a provider.
+                if last == Some(message.role()) && last != Some(Role::User) {
                     return Some(format!("{:?} twice in a row", message.role()));
                 }
                 expected = message.tool_uses().map(|call| call.id.clone()).collect();

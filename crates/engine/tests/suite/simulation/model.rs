@@ -21,7 +21,7 @@ pub(super) type Complaints = Arc<Mutex<Vec<String>>>;
 pub(super) fn random_model(name: &str, seed: u64, complaints: Complaints) -> Arc<ScriptedModel> {
     let mut rng = StdRng::seed_from_u64(seed);
     ScriptedModel::thinking(name, move |request| {
-        complaints.lock().unwrap().extend(complaint(&request.messages));
+        complaints.lock().unwrap().extend(complaint(&request.messages.to_vec()));
         if request.messages.is_empty() {
             complaints.lock().unwrap().push("there is no message".to_owned());
         }

@@ -100,7 +100,7 @@ impl Attempt {
     /// Our estimate of what the call sends, in tokens.
     fn estimate(&self) -> u64 {
         context::estimate_text(&self.request.system)
-            + context::estimate(&self.request.messages)
+            + self.request.messages.size().tokens
             + context::estimate_tools(&self.request.tools)
     }
 }

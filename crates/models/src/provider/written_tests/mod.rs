@@ -172,7 +172,10 @@ fn requests_only_grow() {
         };
         let all = items(&whole);
         for length in 1..whole.messages.len() {
-            let part = items(&ModelRequest { messages: whole.messages[..length].into(), ..whole.clone() });
+            let part = items(&ModelRequest {
+                messages: whole.messages.iter().take(length).cloned().collect(),
+                ..whole.clone()
+            });
             assert!(all.starts_with(&part), "{model} with {length} messages: {part:?}");
         }
     }

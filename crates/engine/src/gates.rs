@@ -1,0 +1,65 @@
+//! Lets those who would collide in one after the other, in the order in which they come.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use everturn_core::TenantId;
+use tokio::time::Instant;
+
+/// The time between two interrupts of one session. A turn that an interrupt began so has a while to get somewhere, however
+/// many clients interrupt.
+const BETWEEN_INTERRUPTS: Duration = Duration::from_millis(250);
+
+/// Names that nobody holds any more are cleared away once there are this many.
+const DEAD_ENTRIES: usize = 1024;
+
+/// One gate for each name that a tenant uses: a session, or a submission's key.
+#[derive(Debug, Default)]
+pub(crate) struct Gates {
+    gates: Mutex<HashMap<Name, Weak<Gate>>>,
+    interrupts: Mutex<HashMap<Name, Instant>>,
+}
+
+type Name = (TenantId, String);
+
+/// Held by one at a time. Fair: who waits longest is next.
+pub(crate) type Gate = tokio::sync::Mutex<()>;
+
+impl Gates {
+    /// The gate of a name.
+    pub(crate) fn of(&self, tenant: &TenantId, name: &str) -> Arc<Gate> {
+        let mut gates = lock(&self.gates);
+        if gates.len() >= DEAD_ENTRIES && gates.len().is_power_of_two() {
+            gates.retain(|_, gate| gate.strong_count() > 0);
+        }
+        let entry = gates.entry((tenant.clone(), name.to_owned())).or_default();
+        entry.upgrade().unwrap_or_else(|| {
+            let gate = Arc::new(Gate::default());
+            *entry = Arc::downgrade(&gate);
+            gate
+        })
+    }
+
+    /// Notes an interrupt. Tells how long to wait instead, if there was one a moment ago.
+    pub(crate) fn interrupt(&self, tenant: &TenantId, name: &str) -> Result<(), Duration> {
+        let (mut interrupts, now) = (lock(&self.interrupts), Instant::now());
+        if interrupts.len() >= DEAD_ENTRIES {
+            interrupts.retain(|_, last| now.duration_since(*last) < BETWEEN_INTERRUPTS);
+        }
+        let name = (tenant.clone(), name.to_owned());
+        match interrupts.get(&name).map(|last| now.duration_since(*last)) {
+            Some(passed) if passed < BETWEEN_INTERRUPTS => Err(BETWEEN_INTERRUPTS - passed),
+            Some(_) | None => {
+                interrupts.insert(name, now);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

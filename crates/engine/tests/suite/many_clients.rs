@@ -1,0 +1,73 @@
+//! Many clients that use one session at once.
+
+use std::time::Duration;
+
+use everturn_core::{Outcome, submission::OnBusy};
+use everturn_engine::{Cut, Engine, Submit};
+use everturn_store::TurnStatus;
+use futures_util::future::{join, join_all};
+
+use super::harness::*;
+
+const CLIENTS: usize = 50;
+
+/// A session in which a turn takes so long.
+async fn busy(turn: Duration) -> World {
+    let model = ScriptedModel::thinking("test/one", move |_| vec![say("Well"), Beat::Pause(turn), say("."), stop()]);
+    let setup = Setup::with_models([model]).settings(|settings| settings.session_queue = 2 * CLIENTS);
+    let world = World::start(setup).await;
+    world.act(Act::User("hi")).await;
+    world
+}
+
+fn message(world: &World, number: usize, on_busy: OnBusy) -> Submit {
+    Submit { on_busy, ..world.message(&format!("message {number}")) }
+}
+
+/// How the session's turns have ended.
+async fn outcomes(world: &World) -> Vec<Outcome> {
+    let turns = world.engine.turns_below(&world.tenant, &world.session(), None, 10 * CLIENTS).await.unwrap();
+    let outcome = |status| match status {
+        TurnStatus::Ended(outcome) => outcome,
+        other => panic!("a turn has not ended: {other:?}"),
+    };
+    turns.into_iter().map(|turn| outcome(turn.status)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_messages_are_taken_and_answered_and_forks_succeed_meanwhile() {
+    let world = busy(Duration::from_millis(2)).await;
+    let engine: &Engine = &world.engine;
+    let client = async |number: usize| {
+        for _ in 0..2 {
+            engine.submit(message(&world, number, OnBusy::Enqueue)).await.expect("a message is taken");
+        }
+    };
+    let forks = async {
+        for _ in 0..CLIENTS {
+            let fork = engine.fork(&world.tenant, &world.session(), Cut::Nothing, None).await;
+            fork.expect("a session that is used can be forked");
+        }
+    };
+    join(join_all((0..CLIENTS).map(client)), forks).await;
+    world.idle().await;
+    let outcomes = outcomes(&world).await;
+    assert_eq!(outcomes.len(), 1 + 2 * CLIENTS);
+    assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Completed), "{outcomes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn interrupts_leave_turns_that_get_somewhere() {
+    let world = busy(Duration::from_millis(100)).await;
+    let begun = tokio::time::Instant::now();
+    let client = |number| world.engine.submit(message(&world, number, OnBusy::Interrupt));
+    for accepted in join_all((0..CLIENTS).map(client)).await {
+        accepted.expect("an interrupt is taken");
+    }
+    world.idle().await;
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let outcomes = outcomes(&world).await;
+    assert_eq!(outcomes.len(), 1 + CLIENTS);
+    let completed = outcomes.iter().filter(|outcome| **outcome == Outcome::Completed).count();
+    assert!(completed > CLIENTS / 3, "{completed} of {CLIENTS}: {outcomes:?}");
+}
