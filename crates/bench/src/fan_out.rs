@@ -34,7 +34,7 @@ pub(crate) fn measure(everturn: &Path, report: &mut Report) -> anyhow::Result<()
 
     let transcript = Arc::new(Transcript::default());
     let (cpu, counts) = runtime.block_on(async {
-        within(PATIENCE, "the turn asks the model", model.asked()).await?;
+        within(PATIENCE, "the turn asks the model", model.asked(1)).await?;
         let open = (0..READERS).map(|_| Follower::attach(&server, &turn, &transcript));
         let attached = within(PATIENCE, "opening the readers", try_join_all(open)).await?;
         let readers = server.readers()?;

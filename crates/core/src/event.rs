@@ -283,10 +283,10 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the model, its provider or a filter declined what was said. It would be declined again with every later
-    /// message that repeats it.
-    pub fn is_declined(&self) -> bool {
-        matches!(self, Self::Refused | Self::Failed { code: FailureCode::LlmRequestRefused, .. })
+    /// Whether the provider refused the request for a reason that may lie in what was said. It may refuse every later request
+    /// that repeats it.
+    pub fn is_refused_request(&self) -> bool {
+        matches!(self, Self::Failed { code: FailureCode::LlmRequestRefused, .. })
     }
 }
 

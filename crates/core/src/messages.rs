@@ -30,7 +30,7 @@ const BLOCK: u64 = size_of::<Block>() as u64;
 impl Size {
     /// The size of messages.
     pub fn of(messages: &[Message]) -> Self {
-        let memory = (size_of::<Message>() * messages.len()) as u64;
+        let memory = size_of_val(messages) as u64;
         let mut size = Self { tokens: context::estimate(messages), memory, ..Self::default() };
         messages.iter().for_each(|message| size.count(message));
         size

@@ -209,7 +209,9 @@ fn command_key(key: Option<&SubmissionKey>, outcome: &str) -> Option<CommandKey>
 }
 
 fn kept(turns: Vec<TurnRecord>, cut: &Cut, config: &SessionConfig) -> Result<Kept, CutError> {
-    let last = turns.last().map_or(0, |turn| turn.ordinal);
+    // Turns that are queued stay where they are, also at a moment when none runs.
+    let queued = turns.iter().find(|turn| turn.status == TurnStatus::Queued);
+    let last = queued.map(|turn| turn.ordinal - 1).or(turns.last().map(|turn| turn.ordinal)).unwrap_or(0);
     let turns = in_history(turns);
     let open = turns.iter().find(|turn| !turn.status.is_ended()).map(|turn| turn.ordinal);
     let whole = |through: u64| Kept { through, part: None };

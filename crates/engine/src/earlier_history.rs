@@ -30,6 +30,8 @@ struct Inner {
     declined: usize,
     /// Where the turns at the end begin that were declined one after the other, if there are any.
     declined_from: Option<usize>,
+    /// Which turns failed because the provider refused their request.
+    refused: Vec<usize>,
     /// The tools that were called.
     called: BTreeSet<String>,
     /// The documents that it speaks of, in order.
@@ -74,8 +76,11 @@ impl EarlierHistory {
     pub(crate) fn of(turns: Vec<TurnRecord>) -> Self {
         let mut inner = Inner::default();
         for turn in in_history(turns) {
-            let is_declined = matches!(&turn.status, TurnStatus::Ended(outcome) if outcome.is_declined());
-            inner.add(turn.messages, turn.usage, is_declined);
+            let outcome = match &turn.status {
+                TurnStatus::Ended(outcome) => Some(outcome),
+                TurnStatus::Running | TurnStatus::Waiting(_) | TurnStatus::Queued => None,
+            };
+            inner.add(turn.messages, turn.usage, outcome);
             inner.compaction = turn.compaction.or(inner.compaction);
         }
         inner.given = inner.given_anew();
@@ -93,7 +98,7 @@ impl EarlierHistory {
         let FinishedTurn { messages, compaction, outcome, usage } = turn;
         let inner = Arc::make_mut(&mut self.0);
         let declined = inner.declined;
-        inner.add(messages, usage, outcome.is_declined());
+        inner.add(messages, usage, Some(&outcome));
         if compaction.is_some() || inner.declined > declined {
             inner.compaction = compaction.or(inner.compaction.take());
             inner.given = inner.given_anew();
@@ -115,6 +120,22 @@ impl EarlierHistory {
     /// What a model is given of it.
     pub(crate) fn given(&self) -> &Given {
         &self.0.given
+    }
+
+    /// The same with a note for what was said in turns whose request the provider refused; `None` if there are none.
+    pub(crate) fn without_refused(&self) -> Option<Self> {
+        if self.0.refused.is_empty() {
+            return None;
+        }
+        let mut inner = Inner::clone(&self.0);
+        let refused = std::mem::take(&mut inner.refused);
+        let pieces = inner.full.pieces().iter().enumerate().map(|(at, piece)| match refused.binary_search(&at) {
+            Ok(_) => Arc::new(Piece::from(piece.messages().iter().map(left_out).collect::<Vec<_>>())),
+            Err(_) => Arc::clone(piece),
+        });
+        inner.full = pieces.collect();
+        inner.given = inner.given_anew();
+        Some(Self(Arc::new(inner)))
     }
 
     /// How many of the messages, from the first one, reach to the last one that a note stands for because it was declined.
@@ -155,7 +176,8 @@ impl EarlierHistory {
 }
 
 impl Inner {
-    fn add(&mut self, messages: Vec<Message>, usage: Usage, is_declined: bool) {
+    fn add(&mut self, messages: Vec<Message>, usage: Usage, outcome: Option<&Outcome>) {
+        let is_declined = outcome == Some(&Outcome::Refused);
         self.called.extend(messages.iter().flat_map(Message::tool_uses).map(|call| call.name.clone()));
         for (id, name) in messages.iter().flat_map(context::documents) {
             if self.documents.known.insert(id.clone()) {
@@ -168,6 +190,9 @@ impl Inner {
         self.count += messages.len();
         self.full.push(Arc::new(messages.into()));
         let place = self.full.pieces().len() - 1;
+        if outcome.is_some_and(Outcome::is_refused_request) {
+            self.refused.push(place);
+        }
         match self.declined_from {
             _ if !is_declined => self.declined_from = None,
             None => self.declined_from = Some(place),

@@ -5,7 +5,7 @@ use everturn_core::{
     compaction::{Change, Plan, Room, plan, shorten_text},
     context,
 };
-use everturn_models::ModelError;
+use everturn_models::{ModelError, ModelErrorKind};
 
 use crate::{
     step::failure_code,
@@ -32,6 +32,8 @@ enum Carried {
 enum WithoutSummary {
     /// The oldest messages are left out, with a note that says so.
     LeaveOut,
+    /// The same, unless the model can be asked later.
+    Wait,
     /// Nothing changes.
     GiveUp,
 }
@@ -49,7 +51,10 @@ impl Turn {
                 return Ok(true);
             }
             let Some(plan) = self.planned(&room, false) else { break };
-            match Box::pin(self.carry_out(plan, &room, size, WithoutSummary::LeaveOut)).await? {
+            // A provider that lets nobody in, or asks to wait, will say the same of the turn's own call: nothing is lost by
+            // asking. One that has said that the conversation is too long must be given less.
+            let without = if overflowed.is_none() { WithoutSummary::Wait } else { WithoutSummary::LeaveOut };
+            match Box::pin(self.carry_out(plan, &room, size, without)).await? {
                 Carried::Out | Carried::Failed(_) => return Ok(true),
                 Carried::ToAnotherModel => {}
             }
@@ -168,8 +173,11 @@ impl Turn {
                         self.model += 1;
                         return Ok(Carried::ToAnotherModel);
                     }
-                    if without_summary == WithoutSummary::GiveUp {
-                        return Ok(Carried::Failed(error));
+                    let may_be_made_later = matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Denied);
+                    match without_summary {
+                        WithoutSummary::GiveUp => return Ok(Carried::Failed(error)),
+                        WithoutSummary::Wait if may_be_made_later => return Ok(Carried::Failed(error)),
+                        WithoutSummary::Wait | WithoutSummary::LeaveOut => {}
                     }
                     tracing::warn!(turn = %self.log.turn(), %error, "history was not summarised; its oldest part is left out");
                 }

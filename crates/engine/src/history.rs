@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use everturn_core::{Compaction, Message, Messages, Pieces, context};
 
-use crate::{earlier_history::Given, turn::Turn};
+use crate::{
+    earlier_history::{EarlierHistory, Given},
+    turn::Turn,
+};
 
 /// What the model is given, as far as it will not change any more: earlier turns, and the complete steps of this one.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +42,26 @@ impl Spoken {
 impl Turn {
     /// All messages of the session.
     pub(crate) fn full_history(&self) -> Vec<Message> {
-        self.earlier.full().cloned().chain(self.state.messages()).collect()
+        self.earlier_given().full().cloned().chain(self.state.messages()).collect()
+    }
+
+    /// What earlier turns left, without what the provider refuses.
+    fn earlier_given(&self) -> &EarlierHistory {
+        self.without_refused.as_ref().unwrap_or(&self.earlier)
+    }
+
+    /// Leaves out what was said in earlier turns whose request the provider refused. `false` if there are none, or they are
+    /// left out already.
+    pub(crate) fn leave_refused_turns_out(&mut self) -> bool {
+        if self.without_refused.is_some() {
+            return false;
+        }
+        self.without_refused = self.earlier.without_refused();
+        if self.without_refused.is_some() {
+            self.spoken = None;
+            self.settle_context();
+        }
+        self.without_refused.is_some()
     }
 
     pub(crate) fn compaction(&self) -> Option<&Compaction> {
@@ -61,11 +83,11 @@ impl Turn {
     /// What the model is given at first: of a turn that has compacted history, everything anew.
     fn begin_context(&self, complete: usize) -> Spoken {
         if self.state.compaction.is_none() {
-            let given = self.earlier.given().clone();
+            let given = self.earlier_given().given().clone();
             return Spoken { given, ..Spoken::default() };
         }
         let own = self.state.messages_between(0, complete);
-        let history: Vec<Message> = self.earlier.full().cloned().chain(own).collect();
+        let history: Vec<Message> = self.earlier_given().full().cloned().chain(own).collect();
         let mut given = Given::default();
         given.begin(&context::compact(&history, self.compaction()));
         Spoken { given, included: complete, ..Spoken::default() }

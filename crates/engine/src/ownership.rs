@@ -69,6 +69,7 @@ impl Engine {
             log,
             state,
             earlier,
+            without_refused: None,
             spoken: None,
             model,
             documents: Documents::default(),

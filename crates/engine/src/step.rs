@@ -28,6 +28,9 @@ const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 /// How many different notices of model calls one turn keeps.
 const MAX_NOTICES: usize = 32;
 
+/// The notice of messages that the provider refused before, and that this call is made without.
+const REFUSED_BEFORE: &str = "earlier messages are left out of this turn: the provider refused them before";
+
 /// The notice of messages that the model is not given.
 const DECLINED_BEFORE: &str = "earlier messages are left out: the model or its provider declined them";
 
@@ -153,12 +156,18 @@ impl Turn {
     async fn prepare_retry(&mut self, error: ModelError) -> Result<bool, Stopped> {
         let usage = self.used_by_open_step(CountInput::IfAnswered);
         let attempts = self.state.step.as_ref().map_or(0, |step| step.attempts);
-        let settings = &self.shared.settings;
         if error.kind == ModelErrorKind::ContextOverflow {
             let used = self.estimated_context();
             self.void_attempt(error.message, attempts + 1, usage)?;
             return self.fit_context(Some(used)).await;
         }
+        // Messages that it refused before may be what it refuses now. If it is something else, nothing is lost.
+        if error.kind == ModelErrorKind::Rejected && self.leave_refused_turns_out() {
+            self.void_attempt(error.message, attempts, usage)?;
+            self.notice(REFUSED_BEFORE.to_owned())?;
+            return Ok(true);
+        }
+        let settings = &self.shared.settings;
         // A provider that asks for no time at all is not asked again at once: it would say the same.
         let asked = error.retry_after.filter(|asked| !asked.is_zero());
         let wait = asked.unwrap_or_else(|| backoff(settings.retry_base, attempts).min(settings.retry_max));
@@ -319,9 +328,13 @@ impl Turn {
             .step
             .as_ref()
             .is_none_or(|step| step.text.is_empty() && step.thinking.is_empty() && step.calls.is_empty());
-        let read = usage.map(|usage| usage.input).filter(|input| *input > 0);
-        let read = || read.unwrap_or_else(|| self.estimated_context());
-        is_silent && self.context_window().is_some_and(|window| read().saturating_mul(20) >= window.saturating_mul(19))
+        /// A shorter conversation fills no window.
+        const SHORT: u64 = 512;
+        /// Compactions after which it must be something else.
+        const ROUNDS: u32 = 4;
+        let has_written = usage.is_some_and(|usage| usage.output > 1);
+        let is_early = self.state.step.as_ref().is_none_or(|step| step.attempts < ROUNDS);
+        is_silent && !has_written && is_early && self.estimated_context() > SHORT
     }
 
     fn has_spoken(&self) -> bool {

@@ -171,7 +171,7 @@ fn first_words(text: &str) -> String {
 fn text_of(message: &Message) -> String {
     match message {
         Message::System { content } => content.clone(),
-        Message::User { content } | Message::Assistant { content } | Message::Tool { content, .. } => content.text(),
+        Message::User { content } | Message::Assistant { content } | Message::Tool { content, .. } => content.lines(),
     }
 }
 

@@ -80,6 +80,8 @@ pub(crate) struct Turn {
     pub(crate) state: TurnState,
     /// What the session's earlier turns left.
     pub(crate) earlier: EarlierHistory,
+    /// The same without what the provider refuses, once it has refused it again.
+    pub(crate) without_refused: Option<EarlierHistory>,
     /// What the model is given of history, once a step has begun.
     pub(crate) spoken: Option<Spoken>,
     /// Which of the agent's models is in use.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use everturn_core::{Json, TenantId};
+use everturn_core::{Json, TenantId, TurnId};
 use everturn_tools::Reporter;
 use rmcp::model::{GetExtensions as _, GetMeta as _, NumberOrString, ProgressToken, RequestId};
 use tokio::sync::Notify;
@@ -93,22 +93,33 @@ impl Table {
 
     /// Whose a question is that names no call and came when so many calls had been begun. A call asks until it is answered,
     /// and no call asks before it is begun.
-    fn asker(&self, begun: u64) -> Certainty {
-        let mut open = self.open.iter().filter(|(key, _)| key.0 <= begun).map(|(_, open)| open);
-        let (Some(first), others) = (open.next(), open.count()) else { return Certainty::Never };
+    fn asker(&mut self, begun: u64) -> Certainty {
+        // A call that has a question open asks no second one.
+        let mut keys: Vec<CallKey> =
+            self.open.iter().filter(|(key, open)| key.0 <= begun && !open.asks).map(|(key, _)| *key).collect();
+        keys.sort_unstable_by_key(|key| key.0);
+        let Some((first, others)) = keys.first().and_then(|key| Some((self.open.get(key)?, keys.len() - 1))) else {
+            return Certainty::Never;
+        };
+        // Calls of one turn are one person's: it does not matter which of them a form is shown with.
+        let is_one_turn = keys.iter().all(|key| self.open.get(key).is_some_and(|open| open.turn == first.turn));
         if self.left.keys().any(|tenant| *tenant != first.tenant) {
             return Certainty::Never;
         }
-        if others > 0 || self.left.get(&first.tenant).is_some_and(Left::may_ask) {
+        if (others > 0 && !is_one_turn) || self.left.get(&first.tenant).is_some_and(Left::may_ask) {
             return Certainty::NotYet;
         }
-        Certainty::Of(Asker { reporter: first.reporter.clone(), over: first.over.clone() })
+        let (reporter, over) = (first.reporter.clone(), first.over.clone());
+        if let Some(open) = self.open.get_mut(&keys[0]) {
+            open.asks = true;
+        }
+        Certainty::Of(keys[0], reporter, over)
     }
 }
 
 /// What is known of whose a question is.
 enum Certainty {
-    Of(Asker),
+    Of(CallKey, Reporter, CancellationToken),
     /// It may be another's that is still to be answered.
     NotYet,
     /// It will not be known.
@@ -118,6 +129,9 @@ enum Certainty {
 #[derive(Debug)]
 struct Open {
     tenant: TenantId,
+    turn: TurnId,
+    /// Whether a question of it is open.
+    asks: bool,
     reporter: Reporter,
     request: Option<RequestId>,
     progress: Option<ProgressToken>,
@@ -160,15 +174,38 @@ pub(crate) struct Asker {
     pub(crate) reporter: Reporter,
     /// When nobody waits for the call any more.
     pub(crate) over: CancellationToken,
+    /// The call, where it was found out which it is; it may ask again afterwards.
+    asking: Option<(Calls, CallKey)>,
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        if let Some((calls, key)) = &self.asking {
+            calls.table(|table| {
+                if let Some(open) = table.open.get_mut(key) {
+                    open.asks = false;
+                }
+            });
+            calls.0.over.notify_waiters();
+        }
+    }
 }
 
 impl Calls {
     /// Begins a call.
-    pub(crate) fn open(&self, tenant: TenantId, reporter: Reporter) -> OpenCall {
+    pub(crate) fn open(&self, tenant: TenantId, turn: TurnId, reporter: Reporter) -> OpenCall {
         let key = self.table(|table| {
             table.last += 1;
             let key = CallKey(table.last);
-            let open = Open { tenant, reporter, request: None, progress: None, over: CancellationToken::new() };
+            let open = Open {
+                tenant,
+                turn,
+                asks: false,
+                reporter,
+                request: None,
+                progress: None,
+                over: CancellationToken::new(),
+            };
             table.open.insert(key, open);
             key
         });
@@ -233,7 +270,7 @@ impl Calls {
             return self.table(|table| {
                 let mut open = table.open.values();
                 let open = open.find(|open| open.request.as_ref().is_some_and(|own| same(own, id)))?;
-                Some(Asker { reporter: open.reporter.clone(), over: open.over.clone() })
+                Some(Asker { reporter: open.reporter.clone(), over: open.over.clone(), asking: None })
             });
         }
         let begun = self.table(|table| table.last);
@@ -242,7 +279,9 @@ impl Calls {
                 let mut changed = std::pin::pin!(self.0.over.notified());
                 changed.as_mut().enable();
                 match self.table(|table| table.asker(begun)) {
-                    Certainty::Of(asker) => return Some(asker),
+                    Certainty::Of(key, reporter, over) => {
+                        return Some(Asker { reporter, over, asking: Some((self.clone(), key)) });
+                    }
                     Certainty::Never => return None,
                     Certainty::NotYet => drop(tokio::time::timeout(LOOK_AGAIN, changed).await),
                 }
@@ -339,10 +378,10 @@ mod tests {
     async fn nobody_hears_what_may_be_of_another_tenant() {
         let calls = Calls::default();
         let ((ann, mut to_ann), (bob, mut to_bob)) = (Reporter::new(4), Reporter::new(4));
-        let mut first = calls.open(tenant("ann"), ann);
+        let mut first = calls.open(tenant("ann"), TurnId::mint(), ann);
         assert!(hears(&calls, &mut to_ann));
         assert!(asks_now(&calls));
-        let second = calls.open(tenant("bob"), bob);
+        let second = calls.open(tenant("bob"), TurnId::mint(), bob);
         assert!(!hears(&calls, &mut to_ann) && !hears(&calls, &mut to_bob));
         assert!(!asks_now(&calls));
         // Answered: the server may still say something about it, but it asks no more.
@@ -361,18 +400,19 @@ mod tests {
     async fn a_question_waits_until_the_other_calls_are_answered() {
         let calls = Calls::default();
         let ((ann, _to_ann), (bob, mut to_bob)) = (Reporter::new(4), Reporter::new(4));
-        let mut first = calls.open(tenant("ann"), ann);
-        let second = calls.open(tenant("bob"), bob);
+        let mut first = calls.open(tenant("ann"), TurnId::mint(), ann);
+        let second = calls.open(tenant("bob"), TurnId::mint(), bob);
         let question = calls.clone();
         let question = tokio::spawn(async move { question.asker(None).await });
         tokio::task::yield_now().await;
         // One that begins later cannot have asked.
-        let third = calls.open(tenant("eve"), Reporter::default());
+        let third = calls.open(tenant("eve"), TurnId::mint(), Reporter::default());
         first.answered = true;
         drop(first);
         let asker = question.await.unwrap().unwrap();
         asker.reporter.notify("notifications/message", Json::empty_object());
         assert!(to_bob.try_recv().is_ok(), "the only call that was in flight and has no answer");
+        drop(asker);
         // Two that never end: nobody is asked.
         assert!(calls.asker(None).await.is_none());
         drop((second, third));
@@ -389,12 +429,12 @@ mod tests {
             life.last() > before
         };
         let news = || Some(Json::empty_object());
-        let _first = calls.open(tenant("ann"), ann);
+        let _first = calls.open(tenant("ann"), TurnId::mint(), ann);
         let token = ProgressToken(NumberOrString::Number(3));
         calls.table(|table| table.open.values_mut().for_each(|open| open.progress = Some(token.clone())));
         assert!(gives_sign(&|| calls.tell_own("notifications/message", news)));
         assert!(!gives_sign(&|| calls.tell_all("notifications/resources/list_changed", news)));
-        let _second = calls.open(tenant("ann"), Reporter::default());
+        let _second = calls.open(tenant("ann"), TurnId::mint(), Reporter::default());
         assert!(!gives_sign(&|| calls.tell_own("notifications/message", news)), "it may be about the other");
         assert!(gives_sign(&|| calls.tell_progress(&token, "notifications/progress", news)));
     }
@@ -404,17 +444,17 @@ mod tests {
         let calls = Calls::default();
         let asks = |name: &str| {
             let (reporter, mut reports) = Reporter::new(4);
-            let mut open = calls.open(tenant(name), reporter);
+            let mut open = calls.open(tenant(name), TurnId::mint(), reporter);
             open.answered = true;
             (asks_now(&calls), hears(&calls, &mut reports))
         };
         assert_eq!(asks("ann"), (true, true));
         assert_eq!(asks("ann"), (true, true), "the one before was answered");
-        drop(calls.open(tenant("ann"), Reporter::default()));
+        drop(calls.open(tenant("ann"), TurnId::mint(), Reporter::default()));
         assert_eq!(asks("ann"), (true, true), "the one before was never sent");
         let request = RequestId::Number(7);
         let leave = || {
-            let left = calls.open(tenant("ann"), Reporter::default());
+            let left = calls.open(tenant("ann"), TurnId::mint(), Reporter::default());
             calls.table(|table| table.open.values_mut().for_each(|open| open.request = Some(request.clone())));
             drop(left);
         };

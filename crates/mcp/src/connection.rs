@@ -88,8 +88,8 @@ impl Connection {
     ) -> Result<ToolOutput, ToolFailure> {
         let arguments: JsonObject = serde_json::from_str(input.as_str())
             .map_err(|error| ToolFailure(format!("the input is not a JSON object: {error}")))?;
-        let ToolContext { tenant, effect_id: effect, reporter, .. } = context;
-        let mut open = self.ears.calls.open(tenant, reporter);
+        let ToolContext { tenant, turn, effect_id: effect, reporter, .. } = context;
+        let mut open = self.ears.calls.open(tenant, turn, reporter);
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let mut request = CallToolRequest::new(params);
         request.extensions.insert(open.key);

@@ -28,6 +28,8 @@ const MAX_KEPT: usize = 10_000;
 const KEPT: Duration = Duration::from_secs(3600);
 /// For how long after the connection was lost: the SDKs wait for 8 s at most before their next attempt.
 const LOST: Duration = Duration::from_secs(15);
+/// A connection is lost without our noticing only after the client has waited for so long at least.
+const UNNOTICED: Duration = Duration::from_secs(5);
 /// How many minutes before its start a server looks for turns: the SDKs wait for ten minutes for an answer.
 const MINUTES_BEFORE: i64 = 12;
 /// How many turns that ask the same and began in the same minute are told apart after a restart.
@@ -73,6 +75,8 @@ struct Kept {
 #[derive(Debug)]
 struct Request {
     name: String,
+    /// When its last attempt was begun.
+    begun: Instant,
     /// Since when nobody waits for its answer any more.
     lost: Option<Instant>,
 }
@@ -117,7 +121,10 @@ impl Attempts {
                 }
             },
         };
-        self.keep(&asked, &name);
+        if !self.keep(&asked, &name) {
+            // Another attempt at the same request has found it in between.
+            return Box::pin(self.begin(engine, tenant, headers, body)).await;
+        }
         Ok(Some(self.attempt(asked, name)))
     }
 
@@ -132,9 +139,13 @@ impl Attempts {
         kept.forget_old();
         let requests = kept.requests.get_mut(asked)?;
         requests.retain(|request| if count == 0 { request.lost.is_none() } else { !request.is_given_up(now) });
-        let known = requests.iter().position(|request| request.lost.is_some() == (seen == Seen::Lost));
-        let known = known.filter(|_| count > 0)?;
-        requests[known].lost = None;
+        let is_it = |request: &Request| match seen {
+            Seen::Lost => request.lost.is_some(),
+            // Others may ask the same at the same moment. A client that noticed before us has waited for a while.
+            Seen::Open => request.lost.is_none() && now.saturating_duration_since(request.begun) >= UNNOTICED,
+        };
+        let known = requests.iter().position(is_it).filter(|_| count > 0)?;
+        (requests[known].lost, requests[known].begun) = (None, now);
         Some(requests[known].name.clone())
     }
 
@@ -172,10 +183,16 @@ impl Attempts {
         (minute, name)
     }
 
-    fn keep(&self, asked: &str, name: &str) {
+    /// Keeps the turn of an attempt in mind. `false` if it is another attempt's.
+    fn keep(&self, asked: &str, name: &str) -> bool {
         let mut kept = self.lock();
-        kept.requests.entry(asked.to_owned()).or_default().push(Request { name: name.to_owned(), lost: None });
+        let requests = kept.requests.entry(asked.to_owned()).or_default();
+        if requests.iter().any(|request| request.name == name) {
+            return false;
+        }
+        requests.push(Request { name: name.to_owned(), begun: Instant::now(), lost: None });
         kept.order.push_back((Instant::now(), asked.to_owned(), name.to_owned()));
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -278,7 +295,13 @@ mod tests {
         let mut again = attempt(&attempts, 1, "a");
         assert_eq!(again.name, name, "the lost one, not the one under way");
         again.done();
+        let mut third = attempt(&attempts, 1, "a");
+        assert_ne!(third.name, first.name, "its connection is open, as far as we know");
+        third.done();
         // One whose connection is gone without our noticing.
+        for request in attempts.lock().requests.values_mut().flatten() {
+            request.begun = request.begun.checked_sub(UNNOTICED).unwrap();
+        }
         assert_eq!(attempt(&attempts, 1, "a").name, first.name);
         assert_ne!(attempt(&attempts, 1, "b").name, first.name, "it never came here");
     }

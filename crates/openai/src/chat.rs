@@ -99,6 +99,11 @@ pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Bod
     let Object(mut request): Object<ChatIn> = parse_json(&body, api.limits)?;
     let parameters = Parameters::of(&mut request)?;
     let mut conversation = Conversation::of(request.messages, api.limits.depth)?;
+    if conversation.goes_on && request.session_id.is_some() {
+        let message =
+            "it brings nothing new to its session; end it with a message of the user's, or with results of tool calls";
+        return Err(ApiError::invalid("messages", message));
+    }
     api.keep_files(&caller, &mut conversation).await?;
     let key = submission_key(&headers, OPERATION, &body)?;
     let attempt = match key {

@@ -30,6 +30,8 @@ pub(crate) struct Conversation {
     /// All of it, as history has it.
     pub(crate) messages: Vec<Message>,
     pub(crate) news: News,
+    /// Whether it brings nothing new: it ends with an answer, or has instructions only.
+    pub(crate) goes_on: bool,
     /// The files in it, which are not kept yet.
     pub(crate) files: Vec<File>,
     /// The ids of calls as the client has them.
@@ -103,6 +105,7 @@ impl Conversation {
             reader.read(Place { index }, message)?;
         }
         let Reader { mut messages, results, said, ids, files, .. } = reader;
+        let goes_on = said.is_none() && results.is_empty();
         let news = match said {
             Some((index, content)) if is_blank(&content) => {
                 return Err(
@@ -120,7 +123,7 @@ impl Conversation {
                 News::Said(Content::Text(GO_ON.to_owned()), Vec::new())
             }
         };
-        Ok(Self { messages, news, files, ids })
+        Ok(Self { messages, news, goes_on, files, ids })
     }
 
     /// The calls whose results are missing, as the client knows them: those of the assistant's last message, of which there

@@ -27,7 +27,7 @@ fn text(request: &ModelRequest) -> String {
 /// A model that refuses what does not fit its window, as providers do, and counts what it reads.
 fn strict(window: u64, mut brain: impl FnMut(&ModelRequest) -> Script + Send + 'static) -> Arc<ScriptedModel> {
     ScriptedModel::thinking("test/one", move |request| {
-        assert_eq!(complaint(&request.messages), None, "{:#?}", request.messages);
+        assert_eq!(complaint(&request.messages.to_vec()), None, "{:#?}", request.messages);
         if estimate(request) + request.options.max_output_tokens.unwrap_or(0) > window {
             return vec![fail(ModelErrorKind::ContextOverflow)];
         }
@@ -270,10 +270,9 @@ async fn summarised_by(does: impl Fn() -> Script + Send + 'static) -> (World, Ar
 #[tokio::test(start_paused = true)]
 async fn a_turn_goes_on_whatever_the_summariser_does() {
     type Does = fn() -> Script;
-    let summarisers: [(&str, Does); 9] = [
+    let summarisers: [(&str, Does); 8] = [
         ("fails", || vec![fail(ModelErrorKind::Unavailable)]),
         ("is rejected", || vec![fail(ModelErrorKind::Rejected)]),
-        ("is out of tokens", || vec![fail(ModelErrorKind::RateLimited)]),
         ("overflows", || vec![fail(ModelErrorKind::ContextOverflow)]),
         ("refuses", || vec![say("No."), finish(ModelFinish::Refusal, None)]),
         ("says nothing", || vec![say(" \n"), stop()]),
@@ -296,6 +295,32 @@ async fn a_turn_goes_on_whatever_the_summariser_does() {
         }
         let made = compactions(&world).await.pop().unwrap();
         assert_eq!((made.left_out, made.summary.contains("FACT2")), (0, true), "{name}: {made:?}");
+    }
+}
+
+/// A provider that asks to wait, or lets nobody in, loses nobody's history: the summary is made when it can be.
+#[tokio::test(start_paused = true)]
+async fn a_summary_that_can_be_made_later_is_waited_for() {
+    for kind in [ModelErrorKind::RateLimited, ModelErrorKind::Denied] {
+        let works = Arc::new(Mutex::new(false));
+        let recovered = Arc::clone(&works);
+        let model = ScriptedModel::thinking("test/one", move |request| match is_summary(request) {
+            true if !*recovered.lock().unwrap() => vec![fail(kind)],
+            is_summary => vec![say(if is_summary { "They spoke." } else { "Well." }), stop()],
+        });
+        let world = World::start(Setup::with_models([model.with_window(1000)])).await;
+        let speak = async || {
+            let started = world.begin(&"a".repeat(400)).await;
+            let transcript = world.transcript(&started).await;
+            assert!(transcript.ends_with("completed\n"), "{transcript}");
+        };
+        for _ in 0..12 {
+            speak().await;
+        }
+        assert_eq!(compactions(&world).await, [], "{kind:?}");
+        *works.lock().unwrap() = true;
+        speak().await;
+        assert_eq!(compactions(&world).await.len(), 1, "{kind:?}");
     }
 }
 

@@ -15,7 +15,10 @@ const CLIENTS: usize = 50;
 async fn busy(turn: Duration) -> World {
     let model = ScriptedModel::thinking("test/one", move |_| vec![say("Well"), Beat::Pause(turn), say("."), stop()]);
     let setup = Setup::with_models([model]).settings(|settings| settings.session_queue = 2 * CLIENTS);
-    let world = World::start(setup).await;
+    let mut world = World::start(setup).await;
+    // A store whose commits take time, so that clients collide.
+    world.engine.shutdown(Duration::ZERO).await;
+    world.engine = world.setup.start(CrashStore::new(world.store.clone(), None)).await.expect("the store works");
     world.act(Act::User("hi")).await;
     world
 }

@@ -312,11 +312,11 @@ async fn a_declined_message_does_not_block_its_session_for_good() {
     assert!(shown.contains("evil"), "people still see it: {shown}");
 }
 
-/// The same of a message that a provider refuses for a reason that nobody knows. One that was denied for want of a key is
-/// given to the model when there is one.
+/// A message that a provider refuses for a reason that nobody knows is left out once it is refused again. One that was denied
+/// for want of a key is given to the model when there is one, and so is one that is not refused any more.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_a_provider_refuses_does_not_block_its_session_for_good() {
-    for (kind, ends) in [(Rejected, ["failed", "failed", "completed"]), (Denied, ["failed", "failed", "failed"])] {
+    for (kind, ends) in [(Rejected, ["failed", "completed", "completed"]), (Denied, ["failed", "failed", "failed"])] {
         let model = ScriptedModel::thinking("test/one", move |request| {
             match format!("{:?}", request.messages).contains("evil") {
                 true => vec![fail(kind)],
@@ -331,16 +331,23 @@ async fn a_message_that_a_provider_refuses_does_not_block_its_session_for_good()
             seen.push(if transcript.contains("tokens: failed") { "failed" } else { "completed" });
         }
         assert_eq!(seen, ends, "{kind:?}");
+        if kind == Rejected {
+            let given = |at: usize| format!("{:?}", model.requests()[at].messages).contains("evil");
+            assert_eq!([1, 2, 3, 4].map(given), [true, false, true, false], "each turn tries with it first");
+        }
     }
 }
 
 /// A server that says no more of an overflow than that there was no room to answer.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_found_no_room_is_an_overflow() {
-    let full = || vec![finish(ModelFinish::MaxTokens, Some(Usage::of(4096, 0)))];
-    let model = ScriptedModel::new("test/one", [full(), vec![say("Hello"), stop()]]).with_window(4096);
-    let (transcript, _) = timed(Setup::with_models([model])).await;
-    assert!(transcript.contains("its context window is full"), "{transcript}");
+    let full = vec![finish(ModelFinish::MaxTokens, Some(Usage::of(4096, 0)))];
+    let scripts = [full, vec![say("summary"), stop()], vec![say("Hello"), stop()]];
+    let model = ScriptedModel::new("test/one", scripts).with_window(100_000);
+    let world = World::start(Setup::with_models([model])).await;
+    let started = world.begin(&"long ".repeat(2000)).await;
+    let transcript = world.transcript(&started).await;
+    assert!(transcript.contains("its context window is full") && transcript.ends_with("completed\n"), "{transcript}");
 }
 
 /// What a provider does not do is told once in a turn, whatever the number of its steps.

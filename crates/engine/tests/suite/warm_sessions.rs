@@ -135,7 +135,7 @@ async fn a_model_is_given_the_same_from_memory_and_from_the_store() {
         assert_eq!(warm, cold, "request {number}");
     }
     assert_eq!(warm.len(), cold.len());
-    let summaries = warm.iter().filter(|request| request.contains("Summary of the conversation")).count();
+    let summaries = warm.iter().filter(|request| request.contains("The server's summary of earlier messages")).count();
     assert!(summaries > 0, "history was compacted");
     assert!(warm.iter().any(|request| request.contains("What was said here was declined")));
 }

@@ -91,7 +91,7 @@ async fn model_there(provider: &Provider, usual: String) -> String {
     if models.iter().any(|model| model.id == usual) {
         return usual;
     }
-    models.into_iter().map(|model| model.id).find(can_chat).unwrap_or(usual)
+    models.into_iter().map(|model| model.id).find(|id| can_chat(id)).unwrap_or(usual)
 }
 
 /// Where an Ollama is.
@@ -197,11 +197,11 @@ struct OllamaModel {
 /// The models that can chat, the one that was used or pulled last first, if there is an Ollama.
 async fn ollama_models(ollama: &OllamaHost) -> Vec<String> {
     let models = ollama_list(ollama).await.unwrap_or_default();
-    models.into_iter().map(|model| model.name).filter(can_chat).take(MAX_OLLAMA_AGENTS).collect()
+    models.into_iter().map(|model| model.name).filter(|name| can_chat(name)).take(MAX_OLLAMA_AGENTS).collect()
 }
 
 /// Whether a model is for conversations, by its name.
-fn can_chat(name: &String) -> bool {
+fn can_chat(name: &str) -> bool {
     !name.is_empty() && !name.contains("embed")
 }
 

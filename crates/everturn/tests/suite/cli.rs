@@ -191,6 +191,7 @@ fn help_of_config_check() {
               [FILE]  The file [default: ./everturn.toml] [env: EVERTURN_CONFIG]
 
             Options:
+              -c, --config <FILE>      The same, as other commands take it
                   --listen <ADDRESS>   Address and port to listen on [default: 127.0.0.1:8080] [env: EVERTURN_LISTEN]
                   --store <STORE>      Where to keep sessions and turns [default: sqlite:everturn-data/everturn.db] [env: EVERTURN_STORE]
                   --durability <WORD>  What a commit survives: a crash of the machine (fsync) or of the server only (process) [default: fsync] [env: EVERTURN_DURABILITY]

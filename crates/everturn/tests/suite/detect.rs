@@ -21,15 +21,20 @@ async fn nobody() -> SocketAddr {
     listener().await.1
 }
 
-/// A server that gives this answer to one request and then holds the connection open.
+/// An Ollama that gives this answer to one request and then holds the connection open.
 async fn answering(answer: String) -> SocketAddr {
+    answering_at("/api/tags", answer).await
+}
+
+/// A server that gives this answer to one request for a path.
+async fn answering_at(path: &'static str, answer: String) -> SocketAddr {
     let (listener, address) = listener().await;
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = vec![0; 4096];
         let length = stream.read(&mut request).await.unwrap();
         let request = String::from_utf8_lossy(&request[..length]).into_owned();
-        assert!(request.starts_with("GET /api/tags HTTP/1.1\r\n"), "{request}");
+        assert!(request.starts_with(&format!("GET {path} HTTP/1.1\r\n")), "{request}");
         stream.write_all(answer.as_bytes()).await.unwrap();
         let _ = stream.read(&mut [0]).await;
     });
@@ -67,6 +72,30 @@ async fn keys_in_the_environment_add_agents() {
     );
     assert_eq!(found.providers.keys().collect::<Vec<_>>(), ["anthropic", "demo", "openai"]);
     assert!(found.providers.values().all(|provider| provider.base_url.is_none()));
+}
+
+#[tokio::test]
+async fn a_compatible_server_is_asked_for_a_model_that_it_has() {
+    for (list, agent) in [
+        (r#"{"data":[{"id":"text-embed"},{"id":"qwen"}]}"#, "qwen = openai/qwen"),
+        (r#"{"data":[{"id":"qwen"},{"id":"gpt-6-sol"}]}"#, "gpt-6-sol = openai/gpt-6-sol"),
+        ("rubbish", "gpt-6-sol = openai/gpt-6-sol"),
+    ] {
+        let address = answering_at("/v1/models", ok(list)).await;
+        let base_url = format!("http://{address}/v1");
+        let variables = [("OPENAI_API_KEY".into(), "a".into()), ("OPENAI_BASE_URL".into(), base_url.into())];
+        let found = find_agents(&Environment::new(variables), nobody().await).await;
+        assert_eq!(agents(&found), [agent, DEMO], "{list}");
+    }
+}
+
+#[tokio::test]
+async fn an_ollama_may_have_a_path() {
+    let address = answering_at("/ol/api/tags", ok(r#"{"models":[{"name":"llama"}]}"#)).await;
+    let host = format!("http://{address}/ol/");
+    let found = find_agents(&Environment::new([("OLLAMA_HOST".into(), host.into())]), nobody().await).await;
+    assert_eq!(agents(&found), ["llama = ollama/llama", DEMO]);
+    assert_eq!(found.providers["ollama"].base_url, Some(format!("http://{address}/ol")));
 }
 
 #[tokio::test]

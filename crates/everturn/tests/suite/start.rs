@@ -61,16 +61,17 @@ fn a_database_with_a_hole() {
     }
     let path = home.path().join("everturn-data/everturn.db");
     let mut bytes = std::fs::read(&path).unwrap();
-    bytes[4096..8192].fill(0xaa);
+    // The second page says where the others belong.
+    bytes[8192..12288].fill(0xaa);
     std::fs::write(&path, bytes).unwrap();
     check(
         &home,
         &["--listen", "127.0.0.1:0"],
         expect![[r#"
-        exit: 1
-        error: the database everturn-data/everturn.db is damaged: *** in database main ***
-        Tree 2 page 2: btreeInitPage() returns error code 11; restore it from a backup, or move it away to begin with an empty one
-    "#]],
+            exit: 1
+            error: the database everturn-data/everturn.db is damaged: *** in database main ***
+            Tree 3 page 3: btreeInitPage() returns error code 11; restore it from a backup, or move it away to begin with an empty one
+        "#]],
     );
 }
 

@@ -98,9 +98,10 @@ pub(super) fn entries<'a>(ask: &Ask<'a>, result_images: ResultImages) -> Vec<Ent
             Message::Assistant { content } => {
                 names.extend(message.tool_uses().map(|call| (call.id.as_str(), call.name.as_str())));
                 let calls: Vec<&ToolUse> = message.tool_uses().collect();
-                let text = content.text();
+                let thinking = proven_thinking(content).filter(|(proof, _)| !reader.is_refused_proof(proof));
+                // A proof counts the bytes of one text. Parts that came from elsewhere stand by themselves.
+                let text = if thinking.is_some() { content.text() } else { content.lines() };
                 if !text.trim().is_empty() || !calls.is_empty() {
-                    let thinking = proven_thinking(content).filter(|(proof, _)| !reader.is_refused_proof(proof));
                     entries.push(Entry::Assistant { thinking, text, calls });
                 }
             }

@@ -76,6 +76,7 @@ async fn help_shows_what_to_say() {
         - `wait 10 seconds`: the turn rests, and goes on by itself.
         - `write a page about tea`: I write an artifact while you watch.
         - `change it`: I write a new version of the last artifact.
+        - `read_result`: I call that tool. Add its input as JSON if you like.
         - `clock and calculator`: I call both at the same time.
         - `stream 200 at 20/s`: a long answer at the pace you choose.
         - `refuse`, `max tokens` or `fail`: other ways for a turn to end.

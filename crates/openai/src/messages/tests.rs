@@ -55,12 +55,12 @@ fn conversations() {
                 {"role":"user","content":[{"type":"text","text":"look"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA==","detail":"low"}}]},
                 {"role":"system","content":"now"}]"#,
         expect![[r#"
-                system "Be brief"
-                user "hi"
-                assistant "no"
-                user "look" image
-                system "now"
-                => said "look" after 0 results"#]],
+            system "Be \nbrief"
+            user "hi"
+            assistant "no"
+            user "look" image
+            system "now"
+            => said "look" after 0 results"#]],
     );
     check(
         r#"[{"role":"user","content":"w"},{"role":"assistant","content":"let me","tool_calls":[
@@ -79,11 +79,11 @@ fn conversations() {
                 {"role":"user","content":"x"},
                 {"role":"assistant","content":[{"type":"text","text":"y"},{"type":"text","text":"z"}]}]"#,
         expect![[r#"
-                system "a\nb"
-                user "x"
-                assistant "y\nz"
-                user "Continue."
-                => said "Continue." after 0 results"#]],
+            system "a\nb"
+            user "x"
+            assistant "y\nz"
+            user "continue."
+            => said "Continue." after 0 results"#]],
     );
 }
 

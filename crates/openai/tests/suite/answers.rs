@@ -42,7 +42,8 @@ async fn all_that_was_said_is_history() {
     server.chat(json!({ "model": "first", "messages": messages })).await.json(200);
     let asked = &server.script.asked()[0];
     assert_eq!(asked.system, "Be brief.\n\nSpeak Latin.");
-    let [one, call, result, two, three, briefly] = &asked.messages[..] else { panic!("{:#?}", asked.messages) };
+    let given = asked.messages.to_vec();
+    let [one, call, result, two, three, briefly] = &given[..] else { panic!("{:#?}", asked.messages) };
     assert_eq!(briefly, &Message::System { content: "And briefly.".to_owned() });
     assert_eq!(one, &Message::user("one"));
     assert_eq!(call.tool_uses().map(|call| call.input.as_str()).collect::<Vec<_>>(), [r#"{"x":1}"#]);

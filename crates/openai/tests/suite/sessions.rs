@@ -19,7 +19,7 @@ async fn only_what_is_new_is_taken() {
     assert_ne!(second["message_id"], first["message_id"]);
     let asked = &server.script.asked()[1];
     assert_eq!(asked.system, "Be brief.");
-    assert_eq!(asked.messages[..], [Message::user("1"), Message::assistant("one"), Message::user("2")]);
+    assert_eq!(asked.messages.to_vec(), [Message::user("1"), Message::assistant("one"), Message::user("2")]);
     let other = json!({ "model": "first", "messages": [user("3")], "session_id": session });
     assert_eq!(server.chat(other).await.refusal(400).1, "model");
 }

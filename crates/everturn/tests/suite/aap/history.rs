@@ -104,14 +104,16 @@ fn what_does_not_fit_is_summarised() {
 }
 
 #[test]
-fn what_cannot_fit_ends_with_max_tokens() {
+fn a_message_that_does_not_fit_is_shortened() {
     let huge = "x".repeat(4000);
-    script("history-huge", [Reply::says(&["Never said."])]);
+    script("history-huge", [Reply::says(&["All these letters."])]);
     let shared = crate::suite::harness::shared();
     let client = shared.client("acme");
     let body = format!(
         r#"{{"agent":{{"name":"small"}},"stream":"delta","messages":[{{"role":"user","content":"play history-huge {huge}"}}]}}"#
     );
     let answer = client.send("PUT", "/session", &body);
-    assert!(answer.body.ends_with("event: turn_stop\nid: 2\ndata: {\"stopReason\":\"max_tokens\"}\n\n"), "{answer:?}");
+    assert!(answer.body.ends_with("data: {\"stopReason\":\"end_turn\"}\n\n"), "{answer:?}");
+    let given = asked("history-huge")[0].to_string();
+    assert!(given.contains("bytes of this message are left out here") && !given.contains(&huge), "{given}");
 }

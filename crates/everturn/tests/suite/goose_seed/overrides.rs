@@ -175,7 +175,7 @@ fn hostile_ones() {
     expect![[r#"
         [{"content":"first","role":"assistant"},{"content":"second","role":"assistant"},{"content":"u","role":"user"},{"content":"v","role":"user"}]
           {"content":"(the conversation goes on)","role":"user"}
-          {"content":"firstsecond","role":"assistant"}
+          {"content":"first\nsecond","role":"assistant"}
           {"content":"u\n\nv\n\nplay seed-hostile","role":"user"}
         [{"content":"u","role":"user"},{"content":[{"id":"a","toolCall":{"status":"success","value":{"arguments":{},"name":"t"}},"type":"toolRequest"},{"id":"b","toolCa
           {"content":"u","role":"user"}

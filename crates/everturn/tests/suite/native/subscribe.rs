@@ -140,14 +140,20 @@ fn cursors_that_never_were() {
             }
 
             > GET /api/v1/sessions/sess#1/messages/turn#1/stream?since=
-            400
-            content-type: application/json
-            {
-              "detail": {
-                "code": "CURSOR_INVALID",
-                "message": "\"\" cannot be resumed from: a cursor is the id of a frame, such as 17 or 17.2"
-              }
-            }
+            200
+            content-type: text/event-stream
+            x-session-id: sess#1
+            x-message-id: turn#1
+
+            retry: 1000
+            id: 1
+            data: {"type":"start","session_id":"sess#1","message_id":"turn#1","agent_id":"scripted"}
+
+            id: 3
+            data: {"type":"delta","content":"Yes."}
+
+            id: 5
+            data: {"type":"complete","session_id":"sess#1","message_id":"turn#1","final_response":"Yes.","total_input_tokens":10,"total_output_tokens":5,"artifacts":[]}
 
             > GET /api/v1/sessions/sess#1/messages/turn#1/stream?since=rubbish
             400

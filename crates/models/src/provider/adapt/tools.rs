@@ -36,6 +36,23 @@ const ABOUT_DECLARATIONS: &[&str] = &[
 /// How refusals name the list of tools.
 const NAMES_OF_TOOLS: &[&str] = &["'tools'", "\"tools\"", "`tools`", "tools: list"];
 
+/// What stands before the most tools that a provider takes.
+const MOST: &[&str] = &[
+    "maximum length ",
+    "maximum number of items is ",
+    "number of tools is ",
+    "should have at most ",
+    "limit reached: ",
+    "at most ",
+    "no more than ",
+    "maximum of ",
+    "maximum is ",
+    "maximum ",
+    "max ",
+    "limit of ",
+    "limit is ",
+];
+
 /// How refusals speak of too many tools.
 const COUNTS_OF_TOOLS: &[&str] = &["too many tools", "tools limit", "number of tools", "maximum tools"];
 
@@ -47,14 +64,15 @@ pub(super) fn is_about_declarations(words: &str) -> bool {
 /// The most tools that a provider takes in one request, where it refuses more.
 pub(super) fn most(report: &Report, words: &str, body: &[u8]) -> Option<usize> {
     let names_tools = report.param() == Some("tools") || NAMES_OF_TOOLS.iter().any(|name| words.contains(name));
-    let markers: &[&str] = match COUNTS_OF_TOOLS.iter().any(|phrase| words.contains(phrase)) {
-        true => {
-            &["limit reached: ", "at most ", "maximum of ", "maximum is ", "maximum ", "max ", "limit of ", "limit is "]
-        }
-        false if names_tools => &["maximum length ", "maximum number of items is ", "should have at most "],
-        false => return None,
+    let says_too_many = COUNTS_OF_TOOLS.iter().any(|phrase| words.contains(phrase) && !is_quoted(body, phrase));
+    if !names_tools && !says_too_many && !["tools", "functions"].iter().any(|name| words.contains(name)) {
+        return None;
+    }
+    let Some(marker) = MOST.iter().find(|marker| number_after(words, marker).is_some()) else {
+        // How many are too many is not said: half of them may do.
+        let body: Value = serde_json::from_slice(body).ok()?;
+        return says_too_many.then(|| declared(&body).len() / 2).filter(|most| *most > 0);
     };
-    let marker = markers.iter().find(|marker| number_after(words, marker).is_some())?;
     let most = number_after(words, marker)?;
     if is_quoted(body, &format!("{marker}{most}")) {
         return None;

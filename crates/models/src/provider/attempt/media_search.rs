@@ -4,7 +4,7 @@ use everturn_core::Block;
 
 use super::{
     Attempt,
-    trial::{Symptom, Trials},
+    trial::{Suspect, Symptom, Trials},
 };
 use crate::provider::{
     adapt::{self, Change},
@@ -29,16 +29,24 @@ impl Attempt {
         if sent.is_empty() || !trials.is_provider_well().await {
             return false;
         }
-        let mut refused = Vec::new();
-        for (digest, medium) in sent.into_iter().rev().take(MAX_TRIED) {
-            if trials.are_over() {
-                break;
-            }
-            if trials.with_medium(medium).await == Some(true) {
-                refused.push(digest);
+        let (mut refused, mut untried) = (Vec::new(), Vec::new());
+        for (place, (digest, medium)) in sent.iter().rev().enumerate() {
+            let verdict = match place < MAX_TRIED && !trials.are_over() {
+                true => trials.surely_with(Suspect::Medium(medium)).await,
+                false => None,
+            };
+            match verdict {
+                Some(true) => refused.push(*digest),
+                Some(false) => {}
+                None => untried.push(*digest),
             }
         }
         tracing::debug!(model = self.from, count = refused.len(), "found the images and documents that are refused");
-        !refused.is_empty() && self.changes.apply(Change::Media(refused), &mut self.learned)
+        if !refused.is_empty() {
+            return self.changes.apply(Change::Media(refused), &mut self.learned);
+        }
+        // Those that were taken by themselves stay, if there are others that may be to blame.
+        let is_some = !untried.is_empty() && untried.len() < sent.len() && symptom == Symptom::Refusal;
+        is_some && self.changes.apply(Change::MediaOfCall(untried), &mut self.learned)
     }
 }

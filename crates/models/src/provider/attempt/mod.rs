@@ -15,7 +15,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use self::{adapting::Adapting, trial::Symptom};
+use self::{
+    adapting::Adapting,
+    trial::{Symptom, Trials},
+};
 use super::{
     adapt::{self, Change, Changes},
     call::{AnswerStream, Caller, Origin, Refused},
@@ -27,6 +30,9 @@ use super::{
     wire::{Wire, Written},
 };
 use crate::model::{EventStream, ModelError, ModelErrorKind, ModelRequest};
+
+/// Failed attempts after which a fault of the provider's is suspicious.
+const FAULTS: u32 = 2;
 
 /// How often one call is written anew.
 const MAX_CHANGES: usize = 40;
@@ -48,6 +54,8 @@ pub(super) struct Attempt {
     tool_searches: usize,
     /// Whether the images and documents were searched for those that are refused.
     has_searched_media: bool,
+    /// Whether the provider seems to fail because the conversation is too long.
+    is_too_long: bool,
 }
 
 /// How far a call has come.
@@ -94,6 +102,7 @@ impl Attempt {
             body: Bytes::new(),
             tool_searches: 0,
             has_searched_media: false,
+            is_too_long: false,
         };
         attempt.leave_room();
         let origin = (Arc::clone(&attempt.caller), attempt.model.clone());
@@ -167,14 +176,19 @@ impl Attempt {
     /// Whether a fault of the provider's has come so often that it may be a refusal: some servers fail at an image or a tool
     /// that they cannot read.
     fn is_suspicious(&self, report: &Report) -> bool {
-        /// Failed attempts before it.
-        const FAULTS: u32 = 2;
         self.request.attempt >= FAULTS && matches!(report.http, Some(500 | 502)) && self.changes.count < MAX_CHANGES
     }
 
-    /// Leaves out what servers fail at most often, if a trial shows that it is what they fail at.
+    /// Leaves out what servers fail at most often, if trials show that it is what they fail at.
     async fn leave_suspects_out(&mut self) -> bool {
-        self.leave_refused_media_out(Symptom::Fault).await || self.leave_refused_tools_out(Symptom::Fault).await
+        if self.leave_refused_media_out(Symptom::Fault).await || self.leave_refused_tools_out(Symptom::Fault).await {
+            return true;
+        }
+        // A server that answers a short question, and fails at a long conversation again and again, has no room for it.
+        self.is_too_long = self.request.attempt == FAULTS
+            && !self.is_small()
+            && Trials::new(self, Symptom::Fault).is_provider_well().await;
+        false
     }
 
     /// Ends a call that cannot be mended. What the vendor's filter declines is a refusal, not a failure. What sounds like an
@@ -182,17 +196,19 @@ impl Attempt {
     /// is never compacted does not.
     fn give_up(self: Box<Self>, error: ModelError, report: &Report) -> Result<Begun, ModelError> {
         if !report.is_declined() {
-            let may_overflow = matches!(error.kind, ModelErrorKind::Rejected | ModelErrorKind::Unavailable);
-            let is_small = self.is_small();
+            // Only at the first attempt: if a conversation that was compacted is refused in the same words, it is not that.
+            let sounds_so = self.request.attempt == 0 && report.sounds_like_overflow();
+            let may_overflow = match error.kind {
+                ModelErrorKind::Rejected => sounds_so,
+                ModelErrorKind::Unavailable => sounds_so || self.is_too_long,
+                _ => false,
+            };
+            let is_quoted = |words: &str| adapt::is_quoted(&self.body, words);
             return Err(match error.kind {
-                ModelErrorKind::ContextOverflow
-                    if is_small && report.is_echo(|words| adapt::is_quoted(&self.body, words)) =>
-                {
+                ModelErrorKind::ContextOverflow if self.is_small() && report.is_echo(is_quoted) => {
                     ModelError { kind: ModelErrorKind::Rejected, ..error }
                 }
-                _ if may_overflow && !is_small && report.sounds_like_overflow() => {
-                    ModelError { kind: ModelErrorKind::ContextOverflow, ..error }
-                }
+                _ if may_overflow && !self.is_small() => ModelError { kind: ModelErrorKind::ContextOverflow, ..error },
                 _ => error,
             });
         }

@@ -4,7 +4,7 @@ use everturn_core::ToolSpec;
 
 use super::{
     Attempt,
-    trial::{Symptom, Trials},
+    trial::{Suspect, Symptom, Trials},
 };
 use crate::provider::learned::declaration;
 
@@ -22,19 +22,30 @@ impl Attempt {
         let sent: Vec<ToolSpec> = self.sent_tools().cloned().collect();
         let mut trials = Trials::new(self, symptom);
         // Otherwise it is not the tools.
-        if sent.is_empty() || !trials.is_provider_well().await || trials.with_tools(&sent).await != Some(true) {
+        if sent.is_empty() || !trials.is_provider_well().await || trials.with(Suspect::Tools(&sent)).await != Some(true)
+        {
             return false;
         }
         let (first, second) = sent.split_at(sent.len() / 2);
         if !first.is_empty()
-            && trials.with_tools(first).await == Some(false)
-            && trials.with_tools(second).await == Some(false)
+            && trials.with(Suspect::Tools(first)).await == Some(false)
+            && trials.with(Suspect::Tools(second)).await == Some(false)
         {
             self.changes.count += 1;
             self.learned.max_tools = Some(first.len());
             return true;
         }
-        let refused = culprits(&mut trials, &sent).await;
+        let mut refused = culprits(&mut trials, &sent).await;
+        if symptom == Symptom::Fault {
+            let mut certain = Vec::new();
+            for tool in refused {
+                let tools = std::slice::from_ref(tool);
+                if trials.surely_with(Suspect::Tools(tools)).await == Some(true) {
+                    certain.push(tool);
+                }
+            }
+            refused = certain;
+        }
         tracing::debug!(model = self.from, count = refused.len(), "found the tools that are refused");
         self.changes.count += 1;
         for tool in &refused {
@@ -55,11 +66,11 @@ async fn culprits<'t>(trials: &mut Trials<'_>, refused: &'t [ToolSpec]) -> Vec<&
         }
         let (first, second) = group.split_at(group.len() / 2);
         // Tools of which it cannot be found out count as refused, so that the agent goes on.
-        if !trials.with_tools(first).await.unwrap_or(true) {
+        if !trials.with(Suspect::Tools(first)).await.unwrap_or(true) {
             groups.push(second);
             continue;
         }
-        if trials.are_over() || trials.with_tools(second).await.unwrap_or(true) {
+        if trials.are_over() || trials.with(Suspect::Tools(second)).await.unwrap_or(true) {
             groups.push(second);
         }
         groups.push(first);

@@ -40,6 +40,13 @@ pub(super) enum Symptom {
     Fault,
 }
 
+/// What a trial is made with.
+#[derive(Clone, Copy)]
+pub(super) enum Suspect<'s> {
+    Tools(&'s [ToolSpec]),
+    Medium(&'s Block),
+}
+
 /// Some trials for one call.
 pub(super) struct Trials<'a> {
     attempt: &'a Attempt,
@@ -63,14 +70,24 @@ impl<'a> Trials<'a> {
         self.symptom == Symptom::Refusal || self.ask(Vec::new(), &[]).await == Some(false)
     }
 
-    /// Whether the question with these tools is refused. `None` if it is neither refused nor answered in time.
-    pub(super) async fn with_tools(&mut self, tools: &[ToolSpec]) -> Option<bool> {
-        self.ask(Vec::new(), tools).await
+    /// Whether the question with this is refused. `None` if it is neither refused nor answered in time.
+    pub(super) async fn with(&mut self, suspect: Suspect<'_>) -> Option<bool> {
+        match suspect {
+            Suspect::Tools(tools) => self.ask(Vec::new(), tools).await,
+            Suspect::Medium(medium) => self.ask(vec![medium.clone()], &[]).await,
+        }
     }
 
-    /// The same with an image or a document.
-    pub(super) async fn with_medium(&mut self, medium: Block) -> Option<bool> {
-        self.ask(vec![medium], &[]).await
+    /// The same, and a fault is made sure of: it comes again, and the provider answers the bare question meanwhile. A server
+    /// that fails now and then would be blamed on the innocent otherwise.
+    pub(super) async fn surely_with(&mut self, suspect: Suspect<'_>) -> Option<bool> {
+        let verdict = self.with(suspect).await;
+        if verdict != Some(true) || self.symptom == Symptom::Refusal {
+            return verdict;
+        }
+        let is_certain =
+            self.is_provider_well().await && self.with(suspect).await == Some(true) && self.is_provider_well().await;
+        is_certain.then_some(true)
     }
 
     async fn ask(&mut self, media: Vec<Block>, tools: &[ToolSpec]) -> Option<bool> {

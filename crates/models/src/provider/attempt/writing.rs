@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use everturn_core::{Thinking, ToolSpec};
+use everturn_core::{Thinking, ToolChoice, ToolSpec};
 
 use super::Attempt;
 use crate::{
@@ -47,6 +47,11 @@ const FORMAT_FIELDS: &[&str] = &[
 impl Attempt {
     /// The request as it is sent, and what to tell of it.
     pub(super) fn write(&self) -> Result<Written, ModelError> {
+        let is_forced = self.request.options.tool_choice.as_ref().is_some_and(ToolChoice::is_forced);
+        if is_forced && !self.request.tools.is_empty() && self.learned.fields.contains("tools") {
+            let message = format!("{} takes no tools, and a call of one was asked for", self.from);
+            return Err(ModelError::new(ModelErrorKind::Rejected, message));
+        }
         let mut written = self.write_request(&self.request)?;
         self.tell_of_tools(&mut written.notices);
         written.notices.extend(left_out::notices(&self.request, &self.learned, &self.model));

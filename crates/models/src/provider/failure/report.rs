@@ -191,7 +191,7 @@ impl Report {
                 .or_else(|| invalid.as_ref().map(|invalid| invalid.words.clone()))
                 .unwrap_or_else(|| error.to_string()),
         };
-        let mut labels: Vec<String> = ["code", "type", "status"]
+        let mut labels: Vec<String> = ["code", "type", "status", "__type"]
             .iter()
             .filter_map(|field| error.get(field)?.as_str())
             .map(str::to_owned)
@@ -334,7 +334,8 @@ impl Report {
     pub(in crate::provider) fn sounds_like_overflow(&self) -> bool {
         let words = self.words.to_lowercase();
         let has = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
-        has(MUCH) && has(INPUT) && !has(OTHER_LIMITS) && !has(NO_OVERFLOW)
+        let is_throttled = self.labels.iter().any(|label| label.to_lowercase().contains("throttl"));
+        (has(MUCH) && has(INPUT) && !has(OTHER_LIMITS) && !has(NO_OVERFLOW) && !is_throttled)
             || self.has_label(&["string_above_max_length"])
     }
 
