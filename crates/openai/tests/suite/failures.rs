@@ -12,12 +12,13 @@ async fn failures_have_a_status() {
         (ModelErrorKind::Unavailable, 503, "LLM_PROVIDER_UNAVAILABLE"),
         (ModelErrorKind::Timeout, 504, "LLM_REQUEST_TIMEOUT"),
         (ModelErrorKind::Denied, 502, "LLM_PROVIDER_ERROR"),
+        (ModelErrorKind::RateLimited, 429, "LLM_RATE_LIMITED"),
     ] {
         let server = Server::start(vec![Reply::fails(kind); 10]).await;
         let answer = server.chat(json!({ "messages": [user("hi")] })).await;
         assert_eq!(answer.refusal(status).0, code);
         assert_eq!(answer.header("x-should-retry"), "false", "the server has tried again by itself");
-        assert_eq!(!answer.header("retry-after").is_empty(), status == 503);
+        assert_eq!(!answer.header("retry-after").is_empty(), [429, 503].contains(&status));
         assert!(!answer.header("x-session-id").is_empty() && !answer.header("x-message-id").is_empty());
     }
 }

@@ -119,7 +119,12 @@ impl Model for Scripted {
                 gate.acquire().await.unwrap().forget();
             }
             match reply.failure {
-                Some(kind) => Err(ModelError::new(kind, "the provider says no")),
+                Some(kind) => {
+                    // A rate limit is waited for, unless it lasts longer than a turn may be paused.
+                    let retry_after =
+                        (kind == ModelErrorKind::RateLimited).then(|| std::time::Duration::from_secs(100_000));
+                    Err(ModelError { retry_after, ..ModelError::new(kind, "the provider says no") })
+                }
                 None => Ok(stream::iter(reply.events.into_iter().map(Ok)).boxed()),
             }
         })

@@ -117,3 +117,20 @@ fn a_message_that_does_not_fit_is_shortened() {
     let given = asked("history-huge")[0].to_string();
     assert!(given.contains("bytes of this message are left out here") && !given.contains(&huge), "{given}");
 }
+
+/// Tools cannot be shortened: where they alone fill the window, nothing can be asked.
+#[test]
+fn what_cannot_fit_ends_with_max_tokens() {
+    let shared = crate::suite::harness::shared();
+    let client = shared.client("acme");
+    let tool = format!(r#"{{"name":"vast","description":"{}","inputSchema":{{"type":"object"}}}}"#, "x".repeat(8000));
+    let body = format!(
+        r#"{{"agent":{{"name":"small"}},"stream":"delta","tools":[{tool}],"messages":[{{"role":"user","content":"hi"}}]}}"#
+    );
+    let answer = client.send("PUT", "/session", &body);
+    assert!(answer.body.ends_with("event: turn_stop\nid: 2\ndata: {\"stopReason\":\"max_tokens\"}\n\n"), "{answer:?}");
+    let id = |name: &str| answer.headers[name].to_str().unwrap();
+    let (session, turn) = (id("x-session-id"), id("x-message-id"));
+    let native = client.send("GET", &format!("/api/v1/sessions/{session}/messages/{turn}/stream"), "");
+    assert!(native.body.contains(r#""code":"CONTEXT_OVERFLOW""#), "{native:?}");
+}
