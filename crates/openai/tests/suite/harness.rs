@@ -121,8 +121,10 @@ impl Model for Scripted {
             match reply.failure {
                 Some(kind) => {
                     // A rate limit is waited for, unless it lasts longer than a turn may be paused.
-                    let retry_after =
-                        (kind == ModelErrorKind::RateLimited).then(|| std::time::Duration::from_secs(100_000));
+                    let retry_after = match kind {
+                        ModelErrorKind::RateLimited => Some(Duration::from_secs(100_000)),
+                        _ => None,
+                    };
                     Err(ModelError { retry_after, ..ModelError::new(kind, "the provider says no") })
                 }
                 None => Ok(stream::iter(reply.events.into_iter().map(Ok)).boxed()),
