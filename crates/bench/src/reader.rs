@@ -118,10 +118,16 @@ impl Frame<'_> {
 /// The frames of a chunk. One that tells of a failed turn is an error.
 pub(crate) fn frames(chunk: &[u8]) -> anyhow::Result<impl Iterator<Item = Frame<'_>>> {
     let text = std::str::from_utf8(chunk)?;
-    let Some(text) = text.strip_suffix("\n\n") else { bail!("a chunk that is no whole frames: {text:?}") };
+    // A wish for the time between two connections, and comments, are lines of the frame that follows.
+    let is_aside = |line: &str| line.starts_with("retry:") || line.starts_with(':');
+    let text = match text.strip_suffix("\n\n") {
+        Some(text) => text,
+        None if text.lines().all(is_aside) => "",
+        None => bail!("a chunk that is no whole frames: {text:?}"),
+    };
     let frames = text.split("\n\n").map(|frame| {
-        let (id, data) = frame.split_once('\n').unwrap_or_default();
-        Frame { id: id.strip_prefix("id: ").unwrap_or_default(), data: data.strip_prefix("data: ").unwrap_or_default() }
+        let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+        Frame { id: field("id: "), data: field("data: ") }
     });
     if let Some(failed) = frames.clone().find(|frame| matches!(frame.kind(), "error" | "cancelled")) {
         bail!("a turn failed: {}", failed.data);

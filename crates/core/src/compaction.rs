@@ -25,6 +25,10 @@ pub struct Compaction {
     /// The user message that the turn works on, if it is covered: the model is given it after the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<usize>,
+    /// The system messages among the covered ones, in order: the model is given them still. Absent from logs of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Vec<usize>>,
     /// The messages of which the model is given the beginning and the end, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shortened: Vec<Shortened>,
@@ -67,6 +71,26 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl Compaction {
+    /// The same, covering so many messages at least: the model is given none of them. What it covers anew counts as left
+    /// out.
+    #[must_use]
+    pub fn covering(mut self, messages: usize) -> Self {
+        self.left_out += messages.saturating_sub(self.covers);
+        self.covers = self.covers.max(messages);
+        self.first = self.first.filter(|at| *at >= messages);
+        self.current = self.current.filter(|at| *at >= messages);
+        self.shortened.retain(|shortened| shortened.at >= messages);
+        self
+    }
+
+    /// Whether a message is of no more use here: the model is not given it, and no summary will be made of it.
+    pub fn is_done_with(&self, at: usize) -> bool {
+        let Some(system) = &self.system else { return false };
+        at < self.covers.saturating_sub(self.left_out)
+            && ![self.first, self.current].contains(&Some(at))
+            && system.binary_search(&at).is_err()
+    }
+
     /// A message as the model is given it.
     pub(crate) fn given(&self, at: usize, message: &Message) -> Message {
         match self.keep(at) {
@@ -87,7 +111,8 @@ impl Compaction {
             return None;
         }
         let mut text = String::from(SUMMARY_OPENS);
-        text.push_str(&self.summary);
+        // What was summarised must not pass for what stands after the summary.
+        text.push_str(&self.summary.replace(SUMMARY_CLOSES.trim(), "(End of the summary.)"));
         if self.left_out > 0 {
             let after = if self.summary.is_empty() { "" } else { " after that" };
             let count = self.left_out;
@@ -220,7 +245,11 @@ pub fn plan(
         before: before.unwrap_or(&unmade),
         room,
         size,
-        first: history.iter().position(is_user),
+        first: match before {
+            // What the model is not given any more stays so: it did not fit, or was refused.
+            Some(Compaction { covers: 1.., system: Some(_), first, .. }) => *first,
+            Some(_) | None => history.iter().position(is_user),
+        },
         current: history.iter().rposition(is_user),
         unseen: history.iter().rposition(|message| matches!(message, Message::Assistant { .. })).map_or(0, |at| at + 1),
     };
@@ -275,6 +304,8 @@ impl Planner<'_> {
         let tokens = self.tokens(&made, &sizes);
         // To shorten results costs no call of a model, but it must be worth it: the next step would compact again.
         let limit = if level == Level::Results { (budget / 2).max(target) } else { budget };
+        // Rather a short summary than a part of the user's words.
+        let summary = if matches!(level, Level::Results | Level::Older) { summary } else { summary / 4 };
         (changed && tokens.saturating_add(summary).saturating_add(STAND_IN) <= limit)
             .then_some(Plan { compaction: made, tokens })
     }

@@ -44,6 +44,10 @@ pub struct ModelOptions {
     /// Whether one answer may make several calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
+    /// The application's tools whose input must fit their schema: a call that does not is told to the model, and not to the
+    /// application.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub strict_tools: Vec<String>,
     /// The shape of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputFormat>,
@@ -177,6 +181,7 @@ impl ModelOptions {
             stop: if self.stop.is_empty() { base.stop.clone() } else { self.stop },
             tool_choice: self.tool_choice.or_else(|| base.tool_choice.clone()),
             parallel_tool_calls: self.parallel_tool_calls.or(base.parallel_tool_calls),
+            strict_tools: if self.strict_tools.is_empty() { base.strict_tools.clone() } else { self.strict_tools },
             output: self.output.or_else(|| base.output.clone()),
         }
     }

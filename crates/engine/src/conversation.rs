@@ -16,6 +16,11 @@ impl Engine {
         }
         Ok(said(turns))
     }
+
+    /// What was said in one turn, which may run still: its finished steps.
+    pub async fn said_in(&self, turn: &TurnId) -> Result<Vec<Message>, ReadError> {
+        Ok(self.fold(turn).await?.messages())
+    }
 }
 
 /// What these turns, in order, have left of the conversation.

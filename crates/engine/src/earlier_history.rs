@@ -4,14 +4,15 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
+    ops::Range,
     sync::Arc,
 };
 
 use everturn_core::{
-    CallId, Compaction, DocumentId, Message, Outcome, Piece, Pieces, Usage,
+    CallId, Compaction, DocumentId, FailureCode, Message, Outcome, Piece, Pieces, Usage,
     context::{self, Before},
 };
-use everturn_store::{TurnRecord, TurnStatus};
+use everturn_store::{TurnOutline, TurnRecord, TurnStatus};
 
 /// History before a turn. Cheap to clone; adding to it is cheap while nobody else holds it.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +20,7 @@ pub(crate) struct EarlierHistory(Arc<Inner>);
 
 #[derive(Clone, Debug, Default)]
 struct Inner {
-    /// All messages, a piece for each turn.
+    /// All messages, a piece for each turn. A message that nobody needs any more is empty.
     full: Pieces,
     /// How many messages that is.
     count: usize,
@@ -32,6 +33,8 @@ struct Inner {
     declined_from: Option<usize>,
     /// Which turns failed because the provider refused their request.
     refused: Vec<usize>,
+    /// See [`EarlierHistory::unanswered`].
+    unanswered: usize,
     /// The tools that were called.
     called: BTreeSet<String>,
     /// The documents that it speaks of, in order.
@@ -59,6 +62,19 @@ struct Documents {
     known: HashSet<DocumentId>,
 }
 
+/// An earlier turn, as it is loaded.
+pub(crate) enum EarlierTurn {
+    Whole(Box<TurnRecord>),
+    /// Nobody needs what was said in it.
+    Outline(TurnOutline),
+}
+
+impl EarlierTurn {
+    pub(crate) fn whole(turn: TurnRecord) -> Self {
+        Self::Whole(Box::new(turn))
+    }
+}
+
 /// What a turn left that has ended.
 pub(crate) struct FinishedTurn {
     pub(crate) messages: Vec<Message>,
@@ -71,18 +87,28 @@ pub(crate) struct FinishedTurn {
 const DECLINED: &str = "[What was said here was declined, and is left out.]";
 
 impl EarlierHistory {
-    /// What these turns, in order, left, as a model is given it. A vendor's filter that declines a message declines every
-    /// later turn that repeats it; so where two turns or more were declined in a row, a note stands for what was said in them.
-    pub(crate) fn of(turns: Vec<TurnRecord>) -> Self {
+    /// What these turns of history, in order, left, as a model is given it. A vendor's filter that declines a message
+    /// declines every later turn that repeats it; so where two turns or more were declined in a row, a note stands for what
+    /// was said in them.
+    pub(crate) fn of(turns: impl IntoIterator<Item = EarlierTurn>) -> Self {
         let mut inner = Inner::default();
-        for turn in in_history(turns) {
-            let outcome = match &turn.status {
+        for turn in turns {
+            let outcome = |status| match status {
                 TurnStatus::Ended(outcome) => Some(outcome),
                 TurnStatus::Running | TurnStatus::Waiting(_) | TurnStatus::Queued => None,
             };
-            inner.add(turn.messages, turn.usage, outcome);
-            inner.compaction = turn.compaction.or(inner.compaction);
+            match turn {
+                EarlierTurn::Whole(turn) => {
+                    inner.add(turn.messages, turn.usage, outcome(turn.status).as_ref());
+                    inner.compaction = turn.compaction.or(inner.compaction);
+                }
+                EarlierTurn::Outline(turn) => {
+                    let messages = vec![forgotten(); usize::try_from(turn.message_count).unwrap_or(0)];
+                    inner.add(messages, Usage::default(), outcome(turn.status).as_ref());
+                }
+            }
         }
+        inner.forget();
         inner.given = inner.given_anew();
         Self(Arc::new(inner))
     }
@@ -101,13 +127,14 @@ impl EarlierHistory {
         inner.add(messages, usage, Some(&outcome));
         if compaction.is_some() || inner.declined > declined {
             inner.compaction = compaction.or(inner.compaction.take());
+            inner.forget();
             inner.given = inner.given_anew();
         } else if let Some(added) = inner.full.pieces().last().cloned() {
             inner.given.push(&added);
         }
     }
 
-    /// All messages.
+    /// All messages. A message that nobody needs any more is empty.
     pub(crate) fn full(&self) -> impl DoubleEndedIterator<Item = &Message> + Clone {
         self.0.full.iter()
     }
@@ -115,6 +142,28 @@ impl EarlierHistory {
     /// The last compaction.
     pub(crate) fn compaction(&self) -> Option<&Compaction> {
         self.0.compaction.as_ref()
+    }
+
+    /// How many messages it has.
+    pub(crate) fn messages(&self) -> usize {
+        self.0.count
+    }
+
+    /// Where the messages of a turn stand.
+    pub(crate) fn places_of(&self, turn: usize) -> Range<usize> {
+        let length = |piece: &Arc<Piece>| piece.messages().len();
+        let begin = self.0.full.pieces().iter().take(turn).map(length).sum();
+        begin..begin + self.0.full.pieces().get(turn).map_or(0, length)
+    }
+
+    /// The messages of the turns from one on.
+    pub(crate) fn since(&self, turn: usize) -> Vec<Message> {
+        self.0.full.pieces().iter().skip(turn).flat_map(|piece| piece.messages()).cloned().collect()
+    }
+
+    /// How many turns, the last ones, failed because the provider did not answer.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.0.unanswered
     }
 
     /// What a model is given of it.
@@ -193,6 +242,8 @@ impl Inner {
         if outcome.is_some_and(Outcome::is_refused_request) {
             self.refused.push(place);
         }
+        let is_unanswered = matches!(outcome, Some(Outcome::Failed { code: FailureCode::LlmProviderUnavailable, .. }));
+        self.unanswered = if is_unanswered { self.unanswered + 1 } else { 0 };
         match self.declined_from {
             _ if !is_declined => self.declined_from = None,
             None => self.declined_from = Some(place),
@@ -205,6 +256,21 @@ impl Inner {
                 self.declined = self.count;
             }
         }
+    }
+
+    /// Lets go of turns in which nothing was said that anybody needs, now that a summary stands for it.
+    fn forget(&mut self) {
+        let Some(compaction) = &self.compaction else { return };
+        let mut end = 0;
+        let pieces = self.full.pieces().iter().map(|piece| {
+            let begin = end;
+            end += piece.messages().len();
+            match (begin..end).all(|at| compaction.is_done_with(at)) {
+                true => Arc::new(Piece::from(vec![forgotten(); end - begin])),
+                false => Arc::clone(piece),
+            }
+        });
+        self.full = pieces.collect();
     }
 
     fn given_anew(&self) -> Given {
@@ -261,13 +327,18 @@ impl Given {
 
 /// Whether a turn has said anything. One that is queued has not, nor one that was ended while it was: all there is of it
 /// is its end.
-fn has_begun(turn: &TurnRecord) -> bool {
-    turn.status != TurnStatus::Queued && !(turn.status.is_ended() && turn.head <= 1)
+pub(crate) fn has_begun(status: &TurnStatus, head: u64) -> bool {
+    *status != TurnStatus::Queued && !(status.is_ended() && head <= 1)
+}
+
+/// Stands for a message that nobody needs.
+fn forgotten() -> Message {
+    Message::assistant("")
 }
 
 /// Those of a session's turns, in order, that history is made of.
 pub(crate) fn in_history(mut turns: Vec<TurnRecord>) -> Vec<TurnRecord> {
-    turns.retain(has_begun);
+    turns.retain(|turn| has_begun(&turn.status, turn.head));
     let begin = turns.iter().rposition(|turn| turn.begins_history).unwrap_or(0);
     turns.split_off(begin)
 }

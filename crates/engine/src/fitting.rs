@@ -1,5 +1,7 @@
 //! Keeps what the model is given within its context window: by compaction, which every change of it is recorded as.
 
+use std::ops::Range;
+
 use everturn_core::{
     Compaction, Content, Event, Message, Outcome, Usage,
     compaction::{Change, Plan, Room, plan, shorten_text},
@@ -19,7 +21,7 @@ const GUESSED_WINDOW: u64 = 128_000;
 const LONGEST_SUMMARY: u64 = 16_384;
 
 /// What came of a plan.
-enum Carried {
+pub(crate) enum Carried {
     Out,
     /// No summary could be made; another model is to be tried, which has another window.
     ToAnotherModel,
@@ -29,7 +31,7 @@ enum Carried {
 
 /// What happens if no model makes a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WithoutSummary {
+pub(crate) enum WithoutSummary {
     /// The oldest messages are left out, with a note that says so.
     LeaveOut,
     /// The same, unless the model can be asked later.
@@ -54,7 +56,7 @@ impl Turn {
             // A provider that lets nobody in, or asks to wait, will say the same of the turn's own call: nothing is lost by
             // asking. One that has said that the conversation is too long must be given less.
             let without = if overflowed.is_none() { WithoutSummary::Wait } else { WithoutSummary::LeaveOut };
-            match Box::pin(self.carry_out(plan, &room, size, without)).await? {
+            match Box::pin(self.carry_out(plan, &room, size, without, None)).await? {
                 Carried::Out | Carried::Failed(_) => return Ok(true),
                 Carried::ToAnotherModel => {}
             }
@@ -81,7 +83,7 @@ impl Turn {
             let Some(plan) = self.planned(&room, true).filter(is_worth_it) else {
                 return self.end(Outcome::Completed).await;
             };
-            match Box::pin(self.carry_out(plan, &room, size, WithoutSummary::GiveUp)).await? {
+            match Box::pin(self.carry_out(plan, &room, size, WithoutSummary::GiveUp, None)).await? {
                 Carried::Out => return self.end(Outcome::Completed).await,
                 Carried::ToAnotherModel => {}
                 Carried::Failed(error) => {
@@ -94,19 +96,24 @@ impl Turn {
     }
 
     /// What the current model's window has room for.
-    fn room(&self, overflowed: Option<u64>) -> Room {
+    pub(crate) fn room(&self, overflowed: Option<u64>) -> Room {
         let caps = [self.agent.model_options.max_output_tokens, self.current_model().max_output()];
         let answer = caps.into_iter().flatten().min();
         let window = self.context_window().unwrap_or(GUESSED_WINDOW);
         // Models that could fill their whole window do not: only a quarter is kept free for them.
         let reserve = answer.filter(|answer| *answer <= window / 2).unwrap_or(window / 4);
+        let instructions = context::estimate_text(&self.agent.instructions(&self.config));
+        let fixed = instructions + context::estimate_tools(&self.tool_specs());
+        // Long instructions leave less for the answer, too.
+        let reserve = reserve.min(window.saturating_sub(fixed) / 2);
         let fitting = window - reserve;
         let budget = overflowed.map_or(fitting, |used| (used * 3 / 4).min(fitting));
         // Far below the budget: each compaction costs a call, and what the provider has in its cache.
         let target = (overflowed.map_or(window, |used| used.min(window)) / 3).min(budget * 2 / 3);
-        let summary = [Some(target / 4), answer, Some(LONGEST_SUMMARY)].into_iter().flatten().min().unwrap_or(1).max(1);
-        let instructions = context::estimate_text(&self.agent.instructions(&self.config));
-        let fixed = instructions + context::estimate_tools(&self.tool_specs());
+        let beside = budget.saturating_sub(fixed);
+        let target = if fixed > target / 2 { fixed + beside / 3 } else { target };
+        let caps = [Some((target.saturating_sub(fixed) / 2).min(target / 4)), answer, Some(LONGEST_SUMMARY)];
+        let summary = caps.into_iter().flatten().min().unwrap_or(1).max(1);
         Room { fixed, budget, target, summary }
     }
 
@@ -138,13 +145,14 @@ impl Turn {
         }
     }
 
-    /// Makes the summary of a plan and records the compaction.
-    async fn carry_out(
+    /// Makes the summary of a plan, without the messages that must not be told, and records the compaction.
+    pub(crate) async fn carry_out(
         &mut self,
         plan: Plan,
         room: &Room,
         size: u64,
         without_summary: WithoutSummary,
+        untold: Option<Range<usize>>,
     ) -> Result<Carried, Stopped> {
         let earlier = self.compaction().cloned().unwrap_or_default();
         let Plan { mut compaction, tokens } = plan;
@@ -153,6 +161,7 @@ impl Turn {
             from: earlier.covers.saturating_sub(earlier.left_out),
             to: compaction.covers,
             verbatim: compaction.first,
+            untold: untold.map_or((0, 0), |places| (places.start, places.end)),
             room: *room,
         };
         if compaction.covers <= earlier.covers || !self.has_transcript(span) {
@@ -188,6 +197,9 @@ impl Turn {
         if compaction.summary.len() > most {
             compaction.summary = shorten_text(&compaction.summary, most);
         }
+        let covered = self.full_history().into_iter().take(compaction.covers).enumerate();
+        let is_system = |(at, message)| matches!(message, Message::System { .. }).then_some(at);
+        compaction.system = Some(covered.filter_map(is_system).collect());
         compaction.change = Some(change(&earlier, &compaction, size, tokens));
         self.record(Event::HistoryCompacted(compaction))?;
         // The model is given another beginning from now on.

@@ -46,7 +46,7 @@ impl Turn {
     }
 
     /// What earlier turns left, without what the provider refuses.
-    fn earlier_given(&self) -> &EarlierHistory {
+    pub(crate) fn earlier_given(&self) -> &EarlierHistory {
         self.without_refused.as_ref().unwrap_or(&self.earlier)
     }
 

@@ -42,6 +42,7 @@ mod questions;
 mod queue;
 mod read_result;
 mod reader;
+mod refused_history;
 mod repetition;
 mod retention;
 mod running;

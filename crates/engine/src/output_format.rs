@@ -1,9 +1,9 @@
-//! Holds a model's answer to the shape that was asked for.
+//! Holds a model to the shape of answer, or to the call, that was asked for.
 //!
 //! Some providers hold their models to it, others only ask them in words. So every answer is checked before it counts; a
 //! model whose answer does not fit is told what is wrong, and answers again.
 
-use everturn_core::{Content, Json, Message, OutputFormat};
+use everturn_core::{CallRoute, Content, Json, Message, OutputFormat, ToolChoice};
 use everturn_tools::SchemaCheck;
 
 use crate::turn::Turn;
@@ -18,12 +18,55 @@ const MAX_SHOWN: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Misfit {
     answer: String,
+    /// What is wrong with it.
     pub(crate) problem: String,
+    /// What the model is told.
+    complaint: String,
 }
 
 impl Turn {
-    /// Checks the answer of the open step. One that fits loses what stands around its JSON.
-    pub(crate) fn hold_to_format(&mut self) -> Result<(), Misfit> {
+    /// Checks the answer of the open step.
+    pub(crate) fn hold_to_request(&mut self) -> Result<(), Misfit> {
+        self.hold_to_choice()?;
+        self.hold_to_format()
+    }
+
+    /// Checks that a call was made that had to be made.
+    fn hold_to_choice(&self) -> Result<(), Misfit> {
+        let Some(step) = self.state.step.as_ref() else { return Ok(()) };
+        // What an application forces is a call of its own tools, one that it is shown.
+        let own: Vec<&str> = self.config.client_tools.iter().map(|tool| tool.name.as_str()).collect();
+        let counts = |route: &CallRoute| match route {
+            CallRoute::Refused { .. } => false,
+            CallRoute::Client => true,
+            _ => own.is_empty(),
+        };
+        let mut made = step.calls.iter().filter(|(_, route)| counts(route));
+        let what = match &self.state.options.tool_choice {
+            Some(ToolChoice::Required) if made.next().is_none() => match own.as_slice() {
+                [] => "a tool".to_owned(),
+                names => format!("one of the tools {}", names.join(", ")),
+            },
+            Some(ToolChoice::Named(name)) if !made.any(|(call, _)| call.name == *name) => format!("the tool {name}"),
+            Some(_) | None => return Ok(()),
+        };
+        let reason = step.calls.iter().find_map(|(_, route)| match route {
+            CallRoute::Refused { reason } => Some(reason.as_str()),
+            _ => None,
+        });
+        let reason = reason.map(|reason| format!(" {reason}")).unwrap_or_default();
+        Err(Misfit {
+            answer: step.text.chars().take(MAX_SHOWN).collect(),
+            problem: format!(
+                "the model was to call {what}, and did not{}",
+                if reason.is_empty() { "" } else { " in a way that fits" }
+            ),
+            complaint: format!("You were to call {what}, and did not.{reason} Call it now."),
+        })
+    }
+
+    /// Checks the format of the answer. One that fits loses what stands around its JSON.
+    fn hold_to_format(&mut self) -> Result<(), Misfit> {
         let options = self.state.options.clone().over(&self.agent.model_options);
         let (Some(format), Some(step)) = (options.output, self.state.step.as_mut()) else { return Ok(()) };
         if !step.calls.is_empty() {
@@ -35,7 +78,14 @@ impl Turn {
                 step.text = json.to_owned();
                 Ok(())
             }
-            Err(problem) => Err(Misfit { answer: step.text.chars().take(MAX_SHOWN).collect(), problem }),
+            Err(problem) => Err(Misfit {
+                answer: step.text.chars().take(MAX_SHOWN).collect(),
+                problem: format!("the answer does not have the format that was asked for: {problem}"),
+                complaint: format!(
+                    "Your answer does not have the format that was asked for: {problem}\nAnswer again, with JSON that fits \
+                     and with nothing else."
+                ),
+            }),
         }
     }
 
@@ -46,14 +96,10 @@ impl Turn {
 
     /// What the model is told of its answers that did not fit. It is not part of the conversation.
     pub(crate) fn complaints(&self) -> impl Iterator<Item = Message> {
-        self.misfits.iter().flat_map(|Misfit { answer, problem }| {
+        self.misfits.iter().flat_map(|Misfit { answer, complaint, .. }| {
             let answer = if answer.trim().is_empty() { "(no answer)" } else { answer };
-            let complaint = format!(
-                "Your answer does not have the format that was asked for: {problem}\nAnswer again, with JSON that fits and \
-                 with nothing else."
-            );
             let said = Message::Assistant { content: Content::Text(answer.to_owned()) };
-            [said, Message::User { content: Content::Text(complaint) }]
+            [said, Message::User { content: Content::Text(complaint.clone()) }]
         })
     }
 }

@@ -32,7 +32,7 @@ impl Turn {
     }
 
     /// What a call of `read_result` gives.
-    pub(crate) fn read_result(&self, input: &Json) -> Result<String, String> {
+    pub(crate) async fn read_result(&self, input: &Json) -> Result<String, String> {
         let mut request = ResultRequest::parse(input)?;
         // A part that fills the window would only be shortened again.
         let window = self.context_window().unwrap_or(u64::MAX);
@@ -44,7 +44,15 @@ impl Turn {
             }
             _ => None,
         };
-        let text = self.full_history().iter().rev().find_map(is_it);
+        let text = match self.full_history().iter().rev().find_map(is_it) {
+            Some(text) => Some(text),
+            None => {
+                // What a summary stands for is in the store alone.
+                let turns = self.shared.store.turns(&self.tenant, &self.session).await;
+                let turns = turns.map_err(|error| format!("the conversation cannot be read: {error}"))?;
+                turns.iter().rev().flat_map(|turn| turn.messages.iter().rev()).find_map(is_it)
+            }
+        };
         let text = text.ok_or_else(|| {
             let id: String = request.call_id.chars().take(64).collect();
             format!(

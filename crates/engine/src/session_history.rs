@@ -3,12 +3,22 @@
 use std::time::Duration;
 
 use everturn_core::{SessionId, TenantId, TurnId, TurnState};
-use everturn_store::{SessionRecord, StoreError, TurnStatus};
+use everturn_store::{SessionRecord, StoreError, TurnOutline, TurnRecord, TurnStatus};
 
-use crate::{Engine, ReadError, earlier_history::EarlierHistory, metrics::Label, warm_sessions::WarmSession};
+use crate::{
+    Engine, ReadError,
+    earlier_history::{EarlierHistory, EarlierTurn, has_begun},
+    metrics::Label,
+    warm_sessions::WarmSession,
+};
 
 /// How long a turn that has come to rest may take to leave. It takes no time; the store knows as much if it does.
 const LEAVING: Duration = Duration::from_secs(1);
+
+/// How many turns are read at a time: of most sessions, all.
+const PAGE: usize = 64;
+/// How many outlines of turns are read at a time.
+const OUTLINES: usize = 1000;
 
 /// What is there when a session's next turn begins, or the last one goes on.
 pub(crate) struct SessionHistory {
@@ -38,8 +48,7 @@ impl Engine {
                 Ok(SessionHistory { earlier, waiting: Some(self.fold(&last.id).await?) })
             }
             Some(_) | None => {
-                let turns = self.0.store.turns(tenant, session).await?;
-                Ok(SessionHistory { earlier: EarlierHistory::of(turns), waiting: None })
+                Ok(SessionHistory { earlier: self.load_history(tenant, session, None).await?, waiting: None })
             }
         }
     }
@@ -51,11 +60,83 @@ impl Engine {
         session: &SessionId,
         turn: &TurnId,
     ) -> Result<EarlierHistory, StoreError> {
-        let mut turns = self.0.store.turns(tenant, session).await?;
-        if turns.iter().any(|other| other.id == *turn && other.begins_history) {
-            return Ok(EarlierHistory::default());
+        self.load_history(tenant, session, Some(turn)).await
+    }
+
+    /// What the session's turns have left, without one of them, from the store: of turns that a summary stands for only as
+    /// much as is still needed.
+    async fn load_history(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        without: Option<&TurnId>,
+    ) -> Result<EarlierHistory, StoreError> {
+        let store = &self.0.store;
+        // Newest first.
+        let (mut turns, mut below): (Vec<TurnRecord>, _) = (Vec::new(), None);
+        let compaction = loop {
+            let page = store.turns_below(tenant, session, below, PAGE).await?;
+            let is_last = page.len() < PAGE;
+            below = page.last().map(|turn| turn.ordinal);
+            for turn in page {
+                let begins_history = turn.begins_history && has_begun(&turn.status, turn.head);
+                match without {
+                    Some(without) if turn.id == *without && turn.begins_history => return Ok(EarlierHistory::default()),
+                    Some(without) if turn.id == *without => continue,
+                    Some(_) | None if has_begun(&turn.status, turn.head) => turns.push(turn),
+                    Some(_) | None => {}
+                }
+                if begins_history {
+                    return Ok(EarlierHistory::of(turns.into_iter().rev().map(EarlierTurn::whole)));
+                }
+            }
+            if is_last {
+                return Ok(EarlierHistory::of(turns.into_iter().rev().map(EarlierTurn::whole)));
+            }
+            if let Some(compaction) = turns.iter().find_map(|turn| turn.compaction.clone())
+                && compaction.system.is_some()
+            {
+                break compaction;
+            }
+        };
+        let mut outlines = self.outlines(tenant, session, below).await?;
+        outlines.reverse();
+        let (mut earlier, mut end) = (Vec::new(), 0);
+        for outline in outlines {
+            let begin = end;
+            end += usize::try_from(outline.message_count).unwrap_or(0);
+            if (begin..end).all(|at| compaction.is_done_with(at)) {
+                earlier.push(EarlierTurn::Outline(outline));
+            } else {
+                let whole = store.turns_below(tenant, session, Some(outline.ordinal + 1), 1).await?;
+                earlier.extend(whole.into_iter().map(EarlierTurn::whole));
+            }
         }
-        turns.retain(|other| other.id != *turn);
-        Ok(EarlierHistory::of(turns))
+        Ok(EarlierHistory::of(earlier.into_iter().chain(turns.into_iter().rev().map(EarlierTurn::whole))))
+    }
+
+    /// The outlines of the turns of history below an ordinal, newest first.
+    async fn outlines(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        mut below: Option<u64>,
+    ) -> Result<Vec<TurnOutline>, StoreError> {
+        let mut outlines = Vec::new();
+        loop {
+            let page = self.0.store.outlines_below(tenant, session, below, OUTLINES).await?;
+            let is_last = page.len() < OUTLINES;
+            below = page.last().map(|turn| turn.ordinal);
+            for outline in page.into_iter().filter(|outline| has_begun(&outline.status, outline.head)) {
+                let begins_history = outline.begins_history;
+                outlines.push(outline);
+                if begins_history {
+                    return Ok(outlines);
+                }
+            }
+            if is_last {
+                return Ok(outlines);
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use everturn_core::{Event, Outcome, SessionId, TenantId, TurnId};
-use everturn_store::{SessionRecord, StoreError, TurnRecord, TurnStatus};
+use everturn_store::{SessionRecord, StoreError, TurnOutline, TurnStatus};
 use tokio::sync::Notify;
 
 use crate::{Cursor, CursorError, Engine, OpenError, Projection, ReadError, TurnReader, projection::write_cursor};
@@ -163,7 +163,7 @@ impl Engine {
             Some(last) if session.queued > 0 => Ok(last.ordinal),
             // There may be some that were ended while they were queued.
             Some(_) | None => {
-                let newest = store.turns_below(tenant, &session.id, None, 1).await?;
+                let newest = store.outlines_below(tenant, &session.id, None, 1).await?;
                 Ok(newest.first().filter(|turn| turn.status.is_ended()).map_or(0, |turn| turn.ordinal))
             }
         }
@@ -173,7 +173,7 @@ impl Engine {
     async fn before(&self, session: &SessionRecord, gone: &TurnId) -> Result<u64, StoreError> {
         let mut below = None;
         loop {
-            let page = self.0.store.turns_below(&session.tenant, &session.id, below, PAGE).await?;
+            let page = self.0.store.outlines_below(&session.tenant, &session.id, below, PAGE).await?;
             match page.iter().find(|turn| turn.id < *gone).map(|turn| turn.ordinal) {
                 Some(ordinal) => return Ok(ordinal),
                 None if page.len() < PAGE => return Ok(0),
@@ -184,7 +184,7 @@ impl Engine {
 
     /// The last turns up to an ordinal, in order.
     async fn last_turns(&self, session: &SessionRecord, after: u64) -> Result<VecDeque<(u64, TurnId)>, StoreError> {
-        let last = self.0.store.turns_below(&session.tenant, &session.id, Some(after + 1), PAGE).await?;
+        let last = self.0.store.outlines_below(&session.tenant, &session.id, Some(after + 1), PAGE).await?;
         Ok(last.into_iter().rev().map(|turn| (turn.ordinal, turn.id)).collect())
     }
 
@@ -275,7 +275,7 @@ impl SessionReader {
         }
     }
 
-    async fn open(&self, turn: &TurnRecord) -> Result<Option<TurnReader>, ReadError> {
+    async fn open(&self, turn: &TurnOutline) -> Result<Option<TurnReader>, ReadError> {
         let opened = self.engine.read_turn(&self.tenant, &self.session, &turn.id, self.projection, Cursor::default());
         match opened.await {
             Ok(reader) => Ok(reader),
@@ -285,7 +285,7 @@ impl SessionReader {
         }
     }
 
-    fn remember(&mut self, turn: &TurnRecord) {
+    fn remember(&mut self, turn: &TurnOutline) {
         self.after = turn.ordinal;
         self.read.push_back((turn.ordinal, turn.id.clone()));
         if self.read.len() > REMEMBERED {
@@ -296,11 +296,11 @@ impl SessionReader {
     /// The next turn, if it has begun. Those after it must wait for it, also if they are over already.
     ///
     /// Ordinals have no gaps, so it is found by its own, however many turns there are before and after it.
-    async fn next_turn(&mut self) -> Result<Option<TurnRecord>, StoreError> {
+    async fn next_turn(&mut self) -> Result<Option<TurnOutline>, StoreError> {
         let mut from = self.after;
         loop {
             let below = Some(from + AHEAD as u64 + 1);
-            let page = self.engine.0.store.turns_below(&self.tenant, &self.session, below, AHEAD + BEHIND).await?;
+            let page = self.engine.0.store.outlines_below(&self.tenant, &self.session, below, AHEAD + BEHIND).await?;
             let Some(newest) = page.first().map(|turn| turn.ordinal) else { return Ok(None) };
             if self.was_cut(&page) {
                 // Others take the place of those that were taken away.
@@ -328,7 +328,7 @@ impl SessionReader {
     }
 
     /// Whether turns that were read are not in their places any more, as far as this page goes; then those before them count.
-    fn was_cut(&mut self, page: &[TurnRecord]) -> bool {
+    fn was_cut(&mut self, page: &[TurnOutline]) -> bool {
         let lowest = page.last().map_or(0, |turn| turn.ordinal);
         let before = self.after;
         while let Some((ordinal, last)) = self.read.back().filter(|(ordinal, _)| *ordinal >= lowest) {
@@ -343,6 +343,6 @@ impl SessionReader {
 }
 
 /// Whether all that is known of a turn is what was said: it is no news.
-fn is_told(turn: &TurnRecord) -> bool {
+fn is_told(turn: &TurnOutline) -> bool {
     turn.status == TurnStatus::Ended(Outcome::Completed) && turn.head == 2
 }

@@ -47,8 +47,10 @@ const PATIENCE_IF_USED: Duration = Duration::from_secs(10);
 enum Attempt {
     Finished,
     Failed(ModelError),
-    /// The answer is whole, but has another shape than was asked for.
+    /// The answer is whole, but is not what was asked for.
     Unfit(Misfit, Usage),
+    /// The provider declined because of earlier messages, which are left out now.
+    Declined(Usage),
 }
 
 impl Turn {
@@ -132,13 +134,17 @@ impl Turn {
             match Box::pin(self.attempt()).await? {
                 Attempt::Finished => return Ok(()),
                 Attempt::Unfit(misfit, usage) => {
-                    let reason = format!("the answer does not have the format that was asked for: {}", misfit.problem);
+                    let reason = misfit.problem.clone();
                     if !self.may_repair() {
                         return self.fail(FailureCode::LlmProviderError, reason, false, usage).await;
                     }
                     let attempts = self.state.step.as_ref().map_or(0, |step| step.attempts);
                     self.void_attempt(reason, attempts, usage)?;
                     self.misfits.push(misfit);
+                }
+                Attempt::Declined(usage) => {
+                    let attempts = self.state.step.as_ref().map_or(0, |step| step.attempts);
+                    self.void_attempt("the provider declined earlier messages".to_owned(), attempts, usage)?;
                 }
                 Attempt::Failed(error) => {
                     let kind = format!("{:?}", error.kind);
@@ -191,6 +197,16 @@ impl Turn {
             let wake_at = after(self.now(), pause);
             self.pause(Wait { calls: Vec::new(), wake_at: Some(wake_at) }).await?;
             return Ok(false);
+        }
+        // A server that has failed in the turn before as well may fail at something in the conversation.
+        let may_be_history = match error.kind {
+            ModelErrorKind::Rejected => true,
+            ModelErrorKind::Unavailable => self.earlier.unanswered() > 0,
+            _ => false,
+        };
+        if may_be_history && !self.has_begun_to_answer() && self.summarise_refused_history().await? {
+            self.void_attempt(error.message, attempts, usage)?;
+            return Ok(true);
         }
         let code = failure_code(error.kind);
         let retryable = error.is_retryable();
@@ -265,9 +281,15 @@ impl Turn {
                     let message = "the model had no room to answer: its context window is full";
                     return Ok(Attempt::Failed(ModelError::new(ModelErrorKind::ContextOverflow, message)));
                 }
+                ModelEvent::Finished { finish: ModelFinish::Refusal, usage }
+                    if self.may_be_older() && self.summarise_refused_history().await? =>
+                {
+                    let usage = usage.unwrap_or_else(|| self.used_by_open_step(CountInput::Always));
+                    return Ok(Attempt::Declined(usage));
+                }
                 ModelEvent::Finished { finish, usage } => {
                     if finish == ModelFinish::Stop
-                        && let Err(misfit) = self.hold_to_format()
+                        && let Err(misfit) = self.hold_to_request()
                     {
                         let usage = usage.unwrap_or_else(|| self.used_by_open_step(CountInput::Always));
                         return Ok(Attempt::Unfit(misfit, usage));
@@ -284,7 +306,7 @@ impl Turn {
         }
     }
 
-    fn request(&self) -> ModelRequest {
+    pub(crate) fn request(&self) -> ModelRequest {
         let (system, messages) = self.context(self.complaints());
         ModelRequest {
             system,
@@ -299,7 +321,7 @@ impl Turn {
     }
 
     /// Tells readers that the provider does not do what was asked for: once in a turn, however many calls it makes.
-    fn notice(&mut self, notice: String) -> Result<(), Stopped> {
+    pub(crate) fn notice(&mut self, notice: String) -> Result<(), Stopped> {
         if self.notices_told.len() >= MAX_NOTICES || self.notices_told.contains(&notice) {
             return Ok(());
         }
@@ -323,18 +345,19 @@ impl Turn {
     /// Whether a call that ended without an answer has filled the window with its question: some servers say no more of an
     /// overflow.
     fn is_window_full(&self, usage: Option<Usage>) -> bool {
-        let is_silent = self
-            .state
-            .step
-            .as_ref()
-            .is_none_or(|step| step.text.is_empty() && step.thinking.is_empty() && step.calls.is_empty());
         /// A shorter conversation fills no window.
         const SHORT: u64 = 512;
         /// Compactions after which it must be something else.
         const ROUNDS: u32 = 4;
         let has_written = usage.is_some_and(|usage| usage.output > 1);
         let is_early = self.state.step.as_ref().is_none_or(|step| step.attempts < ROUNDS);
-        is_silent && !has_written && is_early && self.estimated_context() > SHORT
+        !self.has_begun_to_answer() && !has_written && is_early && self.estimated_context() > SHORT
+    }
+
+    /// Whether anything of the answer under way was shown.
+    pub(crate) fn has_begun_to_answer(&self) -> bool {
+        let step = self.state.step.as_ref();
+        step.is_some_and(|step| !step.text.is_empty() || !step.thinking.is_empty() || !step.calls.is_empty())
     }
 
     fn has_spoken(&self) -> bool {

@@ -42,6 +42,8 @@ pub(crate) struct Span {
     pub(crate) to: usize,
     /// A message that the model is given beside the summary, for good.
     pub(crate) verbatim: Option<usize>,
+    /// The messages from one place to another that the provider refuses: nothing is told of them.
+    pub(crate) untold: (usize, usize),
     pub(crate) room: Room,
 }
 
@@ -139,7 +141,9 @@ impl Turn {
     /// The messages that a summary is made of.
     fn summarised(history: &[Message], span: Span) -> impl Iterator<Item = &Message> {
         let places = span.from.min(history.len())..span.to.min(history.len());
-        places.filter(move |at| span.verbatim != Some(*at)).map(|at| &history[at])
+        places
+            .filter(move |at| span.verbatim != Some(*at) && !(span.untold.0..span.untold.1).contains(at))
+            .map(|at| &history[at])
     }
 
     /// Whether there is anything to summarise.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use everturn_core::{CallId, CallRoute, CallState, Content, EffectId, Event, Json, Resolution, Timestamp, ToolUse};
-use everturn_tools::{FormRequest, Pause, Reporter, Tool, ToolContext, ToolKind, WaitRequest, cap_output};
+use everturn_tools::{FormRequest, Pause, Reporter, SchemaCheck, Tool, ToolContext, ToolKind, WaitRequest, cap_output};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
@@ -41,8 +41,14 @@ pub(crate) struct Outcome {
 impl Turn {
     /// Who answers a call, by the session's settings.
     pub(crate) fn route(&self, name: &str, input: &Json) -> CallRoute {
-        if self.config.client_tools.iter().any(|tool| tool.name == name) {
-            return CallRoute::Client;
+        if let Some(tool) = self.config.client_tools.iter().find(|tool| tool.name == name) {
+            let is_strict = self.state.options.strict_tools.iter().any(|strict| strict == name);
+            // A schema that cannot be compiled holds no call up.
+            let schema = is_strict.then(|| SchemaCheck::default().compile(&tool.input_schema).ok()).flatten();
+            return match schema.map_or(Ok(()), |schema| schema.validate(input)) {
+                Ok(()) => CallRoute::Client,
+                Err(reason) => CallRoute::Refused { reason },
+            };
         }
         let internal = self.agent.internal(&self.shared.tools).iter().any(|tool| tool == name);
         let enabled = self.agent.enabled(&self.config, &self.shared.tools).into_iter().find(|tool| tool.name == name);
@@ -153,7 +159,7 @@ impl Turn {
             match run.tool.kind() {
                 ToolKind::Timer => self.set_timer(&run)?,
                 ToolKind::Artifact => written.push(run),
-                ToolKind::Result => self.give_result(run)?,
+                ToolKind::Result => self.give_result(run).await?,
                 ToolKind::Runs | ToolKind::Form => {
                     let call = run.call.id.clone();
                     running.add(&call, |reporter, asking| self.start(run, reporter, asking));
@@ -198,9 +204,9 @@ impl Turn {
         self.finished(Outcome { call_id, name, content, is_error: false, duration_ms, label: "ok" })
     }
 
-    fn give_result(&mut self, run: Run) -> Result<(), Stopped> {
+    async fn give_result(&mut self, run: Run) -> Result<(), Stopped> {
         let begun = Instant::now();
-        let (text, is_error) = match self.read_result(&run.call.input) {
+        let (text, is_error) = match self.read_result(&run.call.input).await {
             Ok(text) => (text, false),
             Err(text) => (format!("Error: {text}"), true),
         };

@@ -41,6 +41,7 @@ use crate::{
     api_document, banner, compose,
     config::{Config, Environment, Source, StoreLocation},
     keys::Door,
+    mcp::StoredLists,
     space_metrics,
 };
 
@@ -96,6 +97,7 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
             launcher: compose::launcher(environment),
             metrics: mcp_metrics,
             backoff: Backoff::default(),
+            lists: Some(Arc::new(StoredLists(Arc::clone(&store)))),
         },
     );
     let providers = compose::providers(&config)?;

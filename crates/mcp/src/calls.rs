@@ -12,10 +12,16 @@ use rmcp::model::{GetExtensions as _, GetMeta as _, NumberOrString, ProgressToke
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::habits::{Habit, Habits};
+
 /// For so long after a call a server may still speak of it.
 const ECHO: Duration = Duration::from_secs(10);
 /// How long a question waits until it is known whose it is.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// For so long after its beginning a call is likely to ask: most questions come at once.
+const ASKS_WITHIN: Duration = Duration::from_secs(3);
+/// How long a call waits at most until no other turn's call is likely to ask.
+const ALONE: Duration = Duration::from_secs(10);
 /// How often it looks whether a call that was left asks no more.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Calls of one tenant that were left, of which it is known which they are.
@@ -33,12 +39,23 @@ pub(crate) struct Calls(Arc<Shared>);
 struct Shared {
     table: Mutex<Table>,
     over: Notify,
+    habits: Habits,
+}
+
+/// What a call is made for.
+#[derive(Clone, Debug)]
+pub(crate) struct Purpose {
+    pub(crate) tenant: TenantId,
+    pub(crate) turn: TurnId,
+    pub(crate) tool: String,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     last: u64,
     open: HashMap<CallKey, Open>,
+    /// Which turns have calls in flight, each with what ends with the last of them.
+    turns: HashMap<TurnId, CancellationToken>,
     /// When each tenant last had a call in flight.
     tenants: HashMap<TenantId, Instant>,
     /// Those who have left calls before they were answered: the server may work on these still, and speak of them at any
@@ -91,6 +108,25 @@ impl Table {
         self.left.keys().all(|tenant| tenant == only).then(|| only.clone())
     }
 
+    /// How long a call of this turn must wait to be told from those of other turns, if it or one of them asks. `None` if it
+    /// may begin.
+    fn wait(&self, turn: &TurnId, habit: Habit) -> Option<Duration> {
+        let others = self.open.values().filter(|open| open.turn != *turn && !open.asks);
+        let others = others.filter(|open| !(habit == Habit::Quiet && open.habit == Habit::Quiet));
+        others.filter_map(|open| ASKS_WITHIN.checked_sub(open.begun.elapsed())).filter(|wait| !wait.is_zero()).max()
+    }
+
+    /// Whether a call would better be made on another connection: if it, or one that is in flight here, asks, it could not be
+    /// told whose the question is. What is another tenant's is never taken for one's own; within a tenant, a tool counts
+    /// that is known to ask.
+    fn is_crowded(&self, tenant: &TenantId, turn: &TurnId, habit: Habit) -> bool {
+        let others = || self.open.values().filter(|open| open.turn != *turn && !open.asks);
+        let asks = |open: &Open| habit == Habit::Asks || open.habit == Habit::Asks;
+        let is_quiet = |open: &Open| habit == Habit::Quiet && open.habit == Habit::Quiet;
+        self.left.keys().any(|other| other != tenant)
+            || others().any(|open| if open.tenant == *tenant { asks(open) } else { !is_quiet(open) })
+    }
+
     /// Whose a question is that names no call and came when so many calls had been begun. A call asks until it is answered,
     /// and no call asks before it is begun.
     fn asker(&mut self, begun: u64) -> Certainty {
@@ -106,10 +142,21 @@ impl Table {
         if self.left.keys().any(|tenant| *tenant != first.tenant) {
             return Certainty::Never;
         }
-        if (others > 0 && !is_one_turn) || self.left.get(&first.tenant).is_some_and(Left::may_ask) {
+        let is_unsure = others > 0 && !is_one_turn;
+        let reporter = first.reporter.clone();
+        // Which of a turn's calls has asked is not known: the question stands until the last of them is over.
+        let over =
+            if others > 0 { self.turns.get(&first.turn).cloned().unwrap_or_default() } else { first.over.clone() };
+        let is_left = self.left.get(&first.tenant).is_some_and(Left::may_ask);
+        let is_sure = !is_unsure && !is_left;
+        for key in &keys {
+            if let Some(open) = self.open.get_mut(key) {
+                open.may_have_asked |= open.habit != Habit::Quiet || is_sure;
+            }
+        }
+        if is_unsure || is_left {
             return Certainty::NotYet;
         }
-        let (reporter, over) = (first.reporter.clone(), first.over.clone());
         if let Some(open) = self.open.get_mut(&keys[0]) {
             open.asks = true;
         }
@@ -130,8 +177,14 @@ enum Certainty {
 struct Open {
     tenant: TenantId,
     turn: TurnId,
+    tool: String,
+    begun: tokio::time::Instant,
+    /// What was known of its tool when it began.
+    habit: Habit,
     /// Whether a question of it is open.
     asks: bool,
+    /// Whether a question came that may be its.
+    may_have_asked: bool,
     reporter: Reporter,
     request: Option<RequestId>,
     progress: Option<ProgressToken>,
@@ -151,7 +204,16 @@ impl Drop for OpenCall {
     fn drop(&mut self) {
         let open = self.calls.table(|table| {
             let open = table.open.remove(&self.key)?;
+            if !table.open.values().any(|other| other.turn == open.turn)
+                && let Some(over) = table.turns.remove(&open.turn)
+            {
+                over.cancel();
+            }
             table.tenants.insert(open.tenant.clone(), Instant::now());
+            if self.answered {
+                let habit = if open.may_have_asked { Habit::Asks } else { Habit::Quiet };
+                self.calls.0.habits.learn(&open.tool, habit);
+            }
             // What was never sent, the server knows nothing of.
             if !self.answered
                 && let Some(request) = open.request.clone()
@@ -192,23 +254,76 @@ impl Drop for Asker {
 }
 
 impl Calls {
+    /// No calls yet of a server with these habits.
+    pub(crate) fn new(habits: Habits) -> Self {
+        Self(Arc::new(Shared { habits, ..Shared::default() }))
+    }
+
+    /// Begins a call on a connection on which questions do not say which call they are of. Where it or another turn's call
+    /// in flight may ask, it waits a little until that one asks or is answered.
+    pub(crate) async fn begin_alone(&self, purpose: Purpose, reporter: Reporter) -> OpenCall {
+        let wait = async {
+            loop {
+                let mut changed = std::pin::pin!(self.0.over.notified());
+                changed.as_mut().enable();
+                let habit = self.0.habits.of(&purpose.tool);
+                let begun = self.table(|table| match table.wait(&purpose.turn, habit) {
+                    None => Ok(self.add(table, &purpose, &reporter)),
+                    Some(wait) => Err(wait),
+                });
+                match begun {
+                    Ok(begun) => return begun,
+                    Err(wait) => drop(tokio::time::timeout(wait, changed).await),
+                }
+            }
+        };
+        match tokio::time::timeout(ALONE, wait).await {
+            Ok(begun) => begun,
+            Err(_) => self.begin(&purpose, &reporter),
+        }
+    }
+
+    /// Begins a call, unless it would better be made on another connection.
+    pub(crate) fn begin_apart(&self, purpose: &Purpose, reporter: &Reporter) -> Option<OpenCall> {
+        let habit = self.0.habits.of(&purpose.tool);
+        self.table(|table| {
+            let is_crowded = table.is_crowded(&purpose.tenant, &purpose.turn, habit);
+            // Calls that nothing is known of are told apart by their time.
+            let may_begin = !is_crowded && table.wait(&purpose.turn, habit).is_none();
+            may_begin.then(|| self.add(table, purpose, reporter))
+        })
+    }
+
+    /// Whether a call would better be made on another connection.
+    pub(crate) fn are_crowded(&self, purpose: &Purpose) -> bool {
+        let habit = self.0.habits.of(&purpose.tool);
+        self.table(|table| table.is_crowded(&purpose.tenant, &purpose.turn, habit))
+    }
+
     /// Begins a call.
-    pub(crate) fn open(&self, tenant: TenantId, turn: TurnId, reporter: Reporter) -> OpenCall {
-        let key = self.table(|table| {
-            table.last += 1;
-            let key = CallKey(table.last);
-            let open = Open {
-                tenant,
-                turn,
-                asks: false,
-                reporter,
-                request: None,
-                progress: None,
-                over: CancellationToken::new(),
-            };
-            table.open.insert(key, open);
-            key
-        });
+    pub(crate) fn begin(&self, purpose: &Purpose, reporter: &Reporter) -> OpenCall {
+        self.table(|table| self.add(table, purpose, reporter))
+    }
+
+    fn add(&self, table: &mut Table, purpose: &Purpose, reporter: &Reporter) -> OpenCall {
+        table.last += 1;
+        let key = CallKey(table.last);
+        let Purpose { tenant, turn, tool } = purpose.clone();
+        let open = Open {
+            tenant,
+            turn,
+            habit: self.0.habits.of(&tool),
+            tool,
+            begun: tokio::time::Instant::now(),
+            asks: false,
+            may_have_asked: false,
+            reporter: reporter.clone(),
+            request: None,
+            progress: None,
+            over: CancellationToken::new(),
+        };
+        table.turns.entry(open.turn.clone()).or_default();
+        table.open.insert(key, open);
         OpenCall { key, answered: false, calls: self.clone() }
     }
 
@@ -280,6 +395,8 @@ impl Calls {
                 changed.as_mut().enable();
                 match self.table(|table| table.asker(begun)) {
                     Certainty::Of(key, reporter, over) => {
+                        // Others may begin: what comes next of this call is the answer to its question.
+                        self.0.over.notify_waiters();
                         return Some(Asker { reporter, over, asking: Some((self.clone(), key)) });
                     }
                     Certainty::Never => return None,
@@ -310,11 +427,6 @@ impl Calls {
             }
         });
         self.0.over.notify_waiters();
-    }
-
-    /// Whether others than this tenant have left calls that the server may still speak of.
-    pub(crate) fn others_have_left(&self, tenant: &TenantId) -> bool {
-        self.table(|table| table.left.keys().any(|other| other != tenant))
     }
 
     /// Waits until no call is in flight.
@@ -359,121 +471,4 @@ fn same(own: &NumberOrString, theirs: &NumberOrString) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures_util::FutureExt as _;
-
-    use super::*;
-
-    fn tenant(name: &str) -> TenantId {
-        name.parse().unwrap()
-    }
-
-    /// Whether a call is told what the server says of no call.
-    fn hears(calls: &Calls, reports: &mut tokio::sync::mpsc::Receiver<everturn_tools::Report>) -> bool {
-        calls.tell_own("notifications/message", || Some(Json::empty_object()));
-        reports.try_recv().is_ok()
-    }
-
-    #[tokio::test]
-    async fn nobody_hears_what_may_be_of_another_tenant() {
-        let calls = Calls::default();
-        let ((ann, mut to_ann), (bob, mut to_bob)) = (Reporter::new(4), Reporter::new(4));
-        let mut first = calls.open(tenant("ann"), TurnId::mint(), ann);
-        assert!(hears(&calls, &mut to_ann));
-        assert!(asks_now(&calls));
-        let second = calls.open(tenant("bob"), TurnId::mint(), bob);
-        assert!(!hears(&calls, &mut to_ann) && !hears(&calls, &mut to_bob));
-        assert!(!asks_now(&calls));
-        // Answered: the server may still say something about it, but it asks no more.
-        first.answered = true;
-        drop(first);
-        assert!(!hears(&calls, &mut to_bob) && asks_now(&calls));
-        drop(second);
-    }
-
-    /// Whether a question that names no call is known at once to be of one.
-    fn asks_now(calls: &Calls) -> bool {
-        calls.asker(None).now_or_never().flatten().is_some()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_question_waits_until_the_other_calls_are_answered() {
-        let calls = Calls::default();
-        let ((ann, _to_ann), (bob, mut to_bob)) = (Reporter::new(4), Reporter::new(4));
-        let mut first = calls.open(tenant("ann"), TurnId::mint(), ann);
-        let second = calls.open(tenant("bob"), TurnId::mint(), bob);
-        let question = calls.clone();
-        let question = tokio::spawn(async move { question.asker(None).await });
-        tokio::task::yield_now().await;
-        // One that begins later cannot have asked.
-        let third = calls.open(tenant("eve"), TurnId::mint(), Reporter::default());
-        first.answered = true;
-        drop(first);
-        let asker = question.await.unwrap().unwrap();
-        asker.reporter.notify("notifications/message", Json::empty_object());
-        assert!(to_bob.try_recv().is_ok(), "the only call that was in flight and has no answer");
-        drop(asker);
-        // Two that never end: nobody is asked.
-        assert!(calls.asker(None).await.is_none());
-        drop((second, third));
-    }
-
-    #[test]
-    fn what_must_be_about_a_call_is_a_sign_of_its_life() {
-        let calls = Calls::default();
-        let (ann, _to_ann) = Reporter::new(4);
-        let life = ann.life();
-        let gives_sign = |tell: &dyn Fn()| {
-            let before = life.last();
-            tell();
-            life.last() > before
-        };
-        let news = || Some(Json::empty_object());
-        let _first = calls.open(tenant("ann"), TurnId::mint(), ann);
-        let token = ProgressToken(NumberOrString::Number(3));
-        calls.table(|table| table.open.values_mut().for_each(|open| open.progress = Some(token.clone())));
-        assert!(gives_sign(&|| calls.tell_own("notifications/message", news)));
-        assert!(!gives_sign(&|| calls.tell_all("notifications/resources/list_changed", news)));
-        let _second = calls.open(tenant("ann"), TurnId::mint(), Reporter::default());
-        assert!(!gives_sign(&|| calls.tell_own("notifications/message", news)), "it may be about the other");
-        assert!(gives_sign(&|| calls.tell_progress(&token, "notifications/progress", news)));
-    }
-
-    #[tokio::test]
-    async fn a_call_that_was_left_may_ask_at_any_time() {
-        let calls = Calls::default();
-        let asks = |name: &str| {
-            let (reporter, mut reports) = Reporter::new(4);
-            let mut open = calls.open(tenant(name), TurnId::mint(), reporter);
-            open.answered = true;
-            (asks_now(&calls), hears(&calls, &mut reports))
-        };
-        assert_eq!(asks("ann"), (true, true));
-        assert_eq!(asks("ann"), (true, true), "the one before was answered");
-        drop(calls.open(tenant("ann"), TurnId::mint(), Reporter::default()));
-        assert_eq!(asks("ann"), (true, true), "the one before was never sent");
-        let request = RequestId::Number(7);
-        let leave = || {
-            let left = calls.open(tenant("ann"), TurnId::mint(), Reporter::default());
-            calls.table(|table| table.open.values_mut().for_each(|open| open.request = Some(request.clone())));
-            drop(left);
-        };
-        leave();
-        // Of the same tenant: its news may be shown, its questions belong to another conversation.
-        assert_eq!(asks("ann"), (false, true));
-        calls.acknowledged(&request);
-        assert_eq!(asks("ann"), (true, true), "the server knows that nobody waits for it");
-        calls.table(|table| table.tenants.clear());
-        assert_eq!(asks("bob"), (false, false), "however long ago");
-        assert!(calls.others_have_left(&tenant("bob")) && !calls.others_have_left(&tenant("ann")));
-        calls.answered(&request);
-        calls.table(|table| table.tenants.clear());
-        assert!(!calls.others_have_left(&tenant("bob")));
-        assert_eq!(asks("bob"), (true, true), "nothing more comes of it");
-        for _ in 0..2 * LEFT {
-            leave();
-        }
-        calls.answered(&request);
-        assert!(calls.others_have_left(&tenant("bob")), "some are not known any more");
-    }
-}
+mod tests;

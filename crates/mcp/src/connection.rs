@@ -3,8 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use everturn_core::Json;
-use everturn_tools::{ToolContext, ToolFailure, ToolOutput};
+use everturn_core::{EffectId, Json};
+use everturn_tools::{ToolFailure, ToolOutput};
 use rmcp::{
     Peer, RoleClient, ServiceExt as _,
     model::{
@@ -19,6 +19,7 @@ use rmcp::{
 use serde_json::Value;
 
 use crate::{
+    calls::OpenCall,
     handler::Handler,
     http::NOT_CONNECTED,
     outcome,
@@ -78,18 +79,17 @@ impl Connection {
         let _ = self.running.lock().await.close_with_timeout(CLOSING).await;
     }
 
-    /// Calls a tool. Dropping the future tells the server that nobody waits any more.
+    /// Makes a call that was begun. Dropping the future tells the server that nobody waits any more.
     pub(crate) async fn call(
         &self,
         server: &str,
         tool: &str,
         input: &Json,
-        context: ToolContext,
+        effect: EffectId,
+        mut open: OpenCall,
     ) -> Result<ToolOutput, ToolFailure> {
         let arguments: JsonObject = serde_json::from_str(input.as_str())
             .map_err(|error| ToolFailure(format!("the input is not a JSON object: {error}")))?;
-        let ToolContext { tenant, turn, effect_id: effect, reporter, .. } = context;
-        let mut open = self.ears.calls.open(tenant, turn, reporter);
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let mut request = CallToolRequest::new(params);
         request.extensions.insert(open.key);

@@ -5,17 +5,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use everturn_core::{Json, TenantId};
-use everturn_tools::{Tool, ToolContext, ToolFailure, ToolOutput, ToolSet};
+use everturn_core::Json;
+use everturn_tools::{Reporter, Tool, ToolContext, ToolFailure, ToolOutput, ToolSet};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Backoff, Endpoint, Launcher, LeftOut, Metrics, ServerConfig, ServerHealth, ServerReport, ServerState,
-    calls::Calls,
+    Backoff, Endpoint, KeptLists, Launcher, LeftOut, Metrics, ServerConfig, ServerHealth, ServerReport, ServerState,
+    calls::{Calls, OpenCall, Purpose},
     chatter::Chatter,
     connection::Connection,
-    http,
+    habits::Habits,
+    http, kept_lists,
     link::Link,
     listing::{self, Listing},
     metrics::{CallLabels, ServerLabel},
@@ -42,6 +43,7 @@ pub(crate) struct Server {
     /// Hidden in results.
     pub(crate) secrets: Secrets,
     metrics: Metrics,
+    habits: Habits,
     present: Mutex<Present>,
     state: watch::Sender<ServerState>,
     /// How often a connection was to be replaced by another.
@@ -64,6 +66,7 @@ pub(crate) struct Surroundings {
     pub(crate) tools: Arc<ToolSet>,
     pub(crate) launcher: Launcher,
     pub(crate) backoff: Backoff,
+    pub(crate) lists: Option<Arc<dyn KeptLists>>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -72,7 +75,7 @@ impl Server {
         let chatter = Chatter::new(&config.name, Secrets::of(&config), Secrets::sure(&config));
         let (state, secrets) = (watch::Sender::new(ServerState::Starting), Secrets::sure(&config));
         let (present, replaced) = (Mutex::default(), watch::Sender::new(0));
-        Self { config, chatter, secrets, metrics, present, state, replaced }
+        Self { config, chatter, secrets, metrics, habits: Habits::default(), present, state, replaced }
     }
 
     pub(crate) fn health(&self) -> ServerHealth {
@@ -114,8 +117,14 @@ impl Server {
         input: Json,
     ) -> Result<ToolOutput, ToolFailure> {
         let mut count = Count { server: &self, begun: Instant::now(), outcome: "cancelled" };
-        let result = match self.connection_for(&context.tenant).await {
-            Ok(connection) => connection.call(&self.config.name, &tool, &input, context).await,
+        let ToolContext { tenant, turn, effect_id, reporter, .. } = context;
+        let purpose = Purpose { tenant, turn, tool };
+        let result = match self.begin_call(&purpose, &reporter).await {
+            Ok((connection, open)) => {
+                // Only now the server can do anything about it.
+                reporter.give_sign();
+                connection.call(&self.config.name, &purpose.tool, &input, effect_id, open).await
+            }
             Err(failure) => Err(failure),
         };
         count.outcome = match &result {
@@ -143,18 +152,35 @@ impl Server {
         })
     }
 
-    /// A connection for a tenant's call. Where nothing says which call a question is of, that is one on which no other
-    /// tenant has left a call: questions would have to be declined on it for good.
-    async fn connection_for(&self, tenant: &TenantId) -> Result<Arc<Connection>, ToolFailure> {
-        let mut replaced = self.replaced.subscribe();
-        let connection = self.connection()?;
-        let ears = &connection.ears;
-        if !ears.one_channel || !ears.calls.others_have_left(tenant) {
-            return Ok(connection);
+    /// Begins a call on a connection on which its questions can be told from questions of other calls. If there is none, it
+    /// waits for other calls that may ask.
+    async fn begin_call(
+        &self,
+        purpose: &Purpose,
+        reporter: &Reporter,
+    ) -> Result<(Arc<Connection>, OpenCall), ToolFailure> {
+        // Its tools may be known from before it was started.
+        let _ = tokio::time::timeout(self.config.start_timeout, self.settled()).await;
+        for _ in 0..=MAX_REPLACED {
+            let mut replaced = self.replaced.subscribe();
+            let connection = self.connection()?;
+            let ears = &connection.ears;
+            if !ears.one_channel {
+                let open = ears.calls.begin(purpose, reporter);
+                return Ok((connection, open));
+            }
+            if let Some(open) = ears.calls.begin_apart(purpose, reporter) {
+                return Ok((connection, open));
+            }
+            if !ears.calls.are_crowded(purpose) {
+                break;
+            }
+            ears.link.want_another();
+            let _ = tokio::time::timeout(self.config.start_timeout, replaced.changed()).await;
         }
-        ears.link.want_another();
-        let _ = tokio::time::timeout(self.config.start_timeout, replaced.changed()).await;
-        self.connection()
+        let connection = self.connection()?;
+        let open = connection.ears.calls.begin_alone(purpose.clone(), reporter.clone()).await;
+        Ok((connection, open))
     }
 
     /// Runs it until it is told to stop, however often it fails.
@@ -164,6 +190,7 @@ impl Server {
         let up = self.metrics.up.get_or_create_owned(&label);
         let restarts = self.metrics.restarts.get_or_create_owned(&label);
         around.tools.start_server(&name);
+        self.offer_kept_list(&around).await;
         let mut failures = 0;
         loop {
             let begun = Instant::now();
@@ -189,6 +216,20 @@ impl Server {
         around.tools.set_server(&name, Err("it was told to stop".to_owned()));
         self.present(|present| present.trouble = Some("it was told to stop".to_owned()));
         self.state.send_replace(ServerState::Failed);
+    }
+
+    /// Offers what it offered when it last ran. Calls wait until it runs.
+    async fn offer_kept_list(self: &Arc<Self>, around: &Surroundings) {
+        let Some(lists) = &around.lists else { return };
+        let Some(kept) = lists.load(kept_lists::key(&self.config)).await else { return };
+        let Some(listing) = kept_lists::read(&kept, self) else { return };
+        let listed: Vec<Arc<dyn Tool>> = listing.tools.into_iter().map(|tool| tool as Arc<dyn Tool>).collect();
+        let (tools, name) = (Arc::clone(&around.tools), self.config.name.clone());
+        let offer = move || {
+            tools.set_server(&name, Ok(listed));
+            tools.set_server(&name, Err("it is being started".to_owned()));
+        };
+        drop(tokio::task::spawn_blocking(offer).await);
     }
 
     /// Starts it and follows it to its end. Says why it ended, if nobody told it to.
@@ -247,7 +288,7 @@ impl Server {
         guard: &mut Option<Guarded>,
     ) -> Option<Result<(Arc<Connection>, Listing), String>> {
         let ears = Ears {
-            calls: Calls::default(),
+            calls: Calls::new(self.habits.clone()),
             link: Link::default(),
             chatter: self.chatter.clone(),
             peeked: Peeked::default(),
@@ -354,6 +395,9 @@ impl Server {
     async fn take(&self, mut listing: Listing, around: &Surroundings) {
         let listed: Vec<Arc<dyn Tool>> = listing.tools.iter().map(|tool| Arc::clone(tool) as Arc<dyn Tool>).collect();
         let (tools, name) = (Arc::clone(&around.tools), self.config.name.clone());
+        if let (Some(lists), Some(list)) = (&around.lists, kept_lists::write(&listing)) {
+            lists.keep(kept_lists::key(&self.config), list).await;
+        }
         // Compiling hundreds of schemas takes a while.
         let refused =
             tokio::task::spawn_blocking(move || tools.set_server(&name, Ok(listed))).await.unwrap_or_default();

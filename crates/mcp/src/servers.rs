@@ -6,7 +6,7 @@ use everturn_tools::{Resources, ToolSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Backoff, Launcher, Metrics, ServerConfig, ServerHealth, ServerReport,
+    Backoff, KeptLists, Launcher, Metrics, ServerConfig, ServerHealth, ServerReport,
     server::{Server, Surroundings},
 };
 
@@ -24,6 +24,8 @@ pub struct Parts {
     pub metrics: Metrics,
     /// How soon a server that failed is started again.
     pub backoff: Backoff,
+    /// Where what they offer is kept, if anywhere.
+    pub lists: Option<Arc<dyn KeptLists>>,
 }
 
 /// The servers. Cheap to clone. They go on when it is dropped; [`Mcp::shutdown`] ends them.
@@ -37,10 +39,10 @@ pub struct Mcp {
 impl Mcp {
     /// Begins to start all that are enabled, and comes back at once.
     pub fn start(servers: impl IntoIterator<Item = ServerConfig>, parts: Parts) -> Self {
-        let Parts { tools, launcher, metrics, backoff } = parts;
+        let Parts { tools, launcher, metrics, backoff, lists } = parts;
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let around = Surroundings { tools, launcher, backoff, stop: stop.clone() };
+        let around = Surroundings { tools, launcher, backoff, lists, stop: stop.clone() };
         let enabled = servers.into_iter().filter(|config| config.enabled);
         let servers: Arc<[_]> = enabled.map(|config| Arc::new(Server::new(config, metrics.clone()))).collect();
         for server in servers.iter() {

@@ -11,4 +11,4 @@ pub use demo::{DemoModel, Pace};
 pub use model::{
     DocumentContent, Documents, EventStream, Model, ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest,
 };
-pub use provider::{ListedModel, OpenAiWire, Provider, ProviderConfig, ProviderError, ProviderKind};
+pub use provider::{ListedModel, OpenAiWire, Provider, ProviderConfig, ProviderError, ProviderKind, can_chat};

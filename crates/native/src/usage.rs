@@ -246,7 +246,7 @@ pub(crate) async fn show(
     let limit = paging::limit_of(query.limit.as_deref())?;
     let (from, to) = days(query.from.as_deref(), query.to.as_deref(), Timestamp::now().day())?;
     let by = GroupBy::parse(query.group_by.as_deref())?;
-    let after = query.cursor.as_deref().map(decode).transpose()?;
+    let after = query.cursor.as_deref().filter(|cursor| !cursor.is_empty()).map(decode).transpose()?;
     let filter = Filter {
         agent: name("agent", query.agent)?,
         model: name("model", query.model)?,

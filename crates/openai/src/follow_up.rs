@@ -5,7 +5,7 @@
 //! the results': they are history then, like all that was said.
 
 use everturn_core::{
-    Answer, Block, CallId, Content, Message, Outcome, Said, SessionId, WaitingFor,
+    Answer, Block, CallId, Content, Message, Outcome, SessionId, WaitingFor,
     submission::{Refused, Submission},
 };
 use everturn_engine::{Cursor, OpenError, ReadError, SubmissionKey, SubmitError, Target};
@@ -158,8 +158,8 @@ impl Api {
         if turn.status != TurnStatus::Running {
             return Ok(None);
         }
-        let said = self.engine.conversation(tenant, session).await?;
-        let is_given = |said: &Said| match &said.message {
+        let said = self.engine.said_in(&turn.id).await?;
+        let is_given = |said: &Message| match said {
             Message::Tool { call_id, .. } => results.iter().any(|result| result.answers(call_id)),
             Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => false,
         };
@@ -208,7 +208,7 @@ impl Api {
                 && let Some(turn) = self.turn_of(caller, &record, results).await?
             {
                 let waiting = Waiting { record, turn };
-                self.find_calls(caller, &waiting, results).await?;
+                self.find_calls(&waiting, results).await?;
                 return match results.iter().find(|result| !result.is_found()) {
                     Some(other) => Err(unknown(other)),
                     None => Ok(Some(waiting)),
@@ -233,7 +233,7 @@ impl Api {
         match (self.turn_of(caller, &record, results).await?, &*results) {
             (Some(turn), _) => {
                 let waiting = Waiting { record, turn };
-                self.find_calls(caller, &waiting, results).await?;
+                self.find_calls(&waiting, results).await?;
                 // Calls of a turn that runs are known before they are shown: nothing else is worth waiting for.
                 let must_be_found = waiting.turn.status == TurnStatus::Running;
                 let is_lost = |result: &&ToolResult| (must_be_found || result.place.is_some()) && !result.is_found();
@@ -248,12 +248,12 @@ impl Api {
     }
 
     /// Tells results which calls of the turn they are for.
-    async fn find_calls(&self, caller: &Caller, waiting: &Waiting, results: &mut [ToolResult]) -> Result<(), ApiError> {
+    async fn find_calls(&self, waiting: &Waiting, results: &mut [ToolResult]) -> Result<(), ApiError> {
         let Waiting { record, turn } = waiting;
         let mut ids: Vec<CallId> = calls(turn).cloned().collect();
         if turn.status == TurnStatus::Running {
-            let said = self.engine.conversation(&caller.tenant, &record.id).await?;
-            ids.extend(said.iter().flat_map(|said| said.message.tool_uses()).map(|call| call.id.clone()));
+            let said = self.engine.said_in(&turn.id).await?;
+            ids.extend(said.iter().flat_map(Message::tool_uses).map(|call| call.id.clone()));
         }
         let elsewhere = |place: &CallPlace| place.session != record.id;
         for result in results.iter_mut().filter(|result| !result.place.as_ref().is_some_and(elsewhere)) {

@@ -77,7 +77,9 @@ impl Parameters {
                 Some((cap, _)) => return Err(ApiError::invalid(param, format!("it must be at least 1, not {cap}"))),
             }
         }
-        let mut tools = tool_choice::tools(request.tools.take().unwrap_or_default())?;
+        let offered = request.tools.take().unwrap_or_default();
+        let strict_tools = tool_choice::strict(&offered);
+        let mut tools = tool_choice::tools(offered)?;
         let tool_choice = tool_choice::choice(&request.tool_choice, &mut tools)?;
         let options = request.reasoning_effort.as_deref().map_or(Ok(ModelOptions::default()), reasoning)?;
         let options = ModelOptions {
@@ -88,6 +90,7 @@ impl Parameters {
             stop: stops(&request.stop)?,
             tool_choice,
             parallel_tool_calls: request.parallel_tool_calls,
+            strict_tools,
             output: response_format::output(request.response_format.take())?,
             ..options
         };

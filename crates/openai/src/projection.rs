@@ -199,7 +199,8 @@ impl Chunks {
         let StepFinished { content, finish, deltas_dropped, .. } = finished;
         let shows_text = match view.standing.has_format {
             // What is said beside a call is not the answer, and would spoil its JSON.
-            true => finish != StepFinish::ToolUse,
+            // Nor is an answer shown that never came to fit: readers parse what they are shown.
+            true => !matches!(finish, StepFinish::ToolUse | StepFinish::Aborted),
             false => deltas_dropped,
         };
         if let (Content::Text(text), true) = (&content, shows_text) {

@@ -110,6 +110,7 @@ pub(crate) struct FunctionIn {
     pub(crate) name: String,
     pub(crate) description: Option<String>,
     pub(crate) parameters: Anything,
+    pub(crate) strict: Option<bool>,
 }
 
 /// `tool_choice`, where it is an object.

@@ -16,6 +16,13 @@ const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 const CHOICES: &str = "use \"auto\", \"none\", \"required\", {\"type\": \"function\", \"function\": {\"name\": …}} or \
                        {\"type\": \"allowed_tools\", \"allowed_tools\": {\"mode\": …, \"tools\": […]}}";
 
+/// The names of those tools whose calls must fit their schema.
+pub(crate) fn strict(offered: &[Object<ToolIn>]) -> Vec<String> {
+    let functions = offered.iter().filter_map(|Object(tool)| tool.function.as_ref());
+    let strict = functions.filter(|Object(function)| function.strict == Some(true));
+    strict.map(|Object(function)| function.name.clone()).collect()
+}
+
 /// The application's tools.
 pub(crate) fn tools(offered: Vec<Object<ToolIn>>) -> Result<Vec<ToolSpec>, ApiError> {
     if offered.len() > MAX_TOOLS {
@@ -32,7 +39,7 @@ fn tool(index: usize, tool: ToolIn) -> Result<ToolSpec, ApiError> {
         return Err(ApiError::unsupported(&format!("tools[{index}].type"), message));
     }
     let missing = || ApiError::invalid(format!("tools[{index}].function"), "it is missing");
-    let Object(FunctionIn { name, description, parameters }) = tool.function.ok_or_else(missing)?;
+    let Object(FunctionIn { name, description, parameters, .. }) = tool.function.ok_or_else(missing)?;
     let place = format!("tools[{index}].function.parameters");
     let input_schema = match parameters {
         Some(parameters) => Json::from(parameters),

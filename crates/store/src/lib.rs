@@ -22,8 +22,8 @@ pub use command::{
 };
 pub use error::StoreError;
 pub use record::{
-    ClaimedTurn, DueTurn, NodeId, Record, RecordFilter, RecordKind, RecordRow, SessionRecord, SessionRow, TurnRecord,
-    TurnStatus, TurnSummary,
+    ClaimedTurn, DueTurn, NodeId, Record, RecordFilter, RecordKind, RecordRow, SessionRecord, SessionRow, TurnOutline,
+    TurnRecord, TurnStatus, TurnSummary,
 };
 pub use secrets::{SecretBox, SecretError, SecretPlace};
 pub use session_command::{EndedTurn, NewSession, Shares, TruncateSession};

@@ -105,6 +105,30 @@ pub struct TurnRecord {
     pub rested_at: Option<Timestamp>,
 }
 
+/// What there is of a turn beside what was said in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnOutline {
+    /// Its name.
+    pub id: TurnId,
+    /// Its place within the session, from 1; the same in all sessions that share it.
+    pub ordinal: u64,
+    /// Where it stands.
+    pub status: TurnStatus,
+    /// Seq of the last event as of its last rest, or a later one.
+    pub head: u64,
+    /// Whether history begins anew with it.
+    pub begins_history: bool,
+    /// How many messages it has in history, as of its last rest.
+    pub message_count: u64,
+}
+
+impl From<TurnRecord> for TurnOutline {
+    fn from(turn: TurnRecord) -> Self {
+        let TurnRecord { id, ordinal, status, head, begins_history, messages, .. } = turn;
+        Self { id, ordinal, status, head, begins_history, message_count: messages.len() as u64 }
+    }
+}
+
 /// A waiting turn that goes on by itself at some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueTurn {
@@ -157,6 +181,8 @@ pub enum RecordKind {
     Key = 7,
     /// News of a turn that somebody outside is to be told.
     Notice = 8,
+    /// What a tool server offered when it was last asked.
+    ToolList = 9,
 }
 
 impl RecordKind {
@@ -174,6 +200,7 @@ impl RecordKind {
             Self::Note,
             Self::Key,
             Self::Notice,
+            Self::ToolList,
         ];
         all.into_iter().find(|kind| kind.number() == number)
     }

@@ -52,7 +52,7 @@ use self::{
 };
 use crate::{
     ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
-    SessionRecord, SessionRow, Store, StoreError, TurnRecord, UsageRow, UsageSlot,
+    SessionRecord, SessionRow, Store, StoreError, TurnOutline, TurnRecord, UsageRow, UsageSlot,
 };
 
 /// How many requests wait for the writer. The engine hands over one batch at a time, so this is plenty.
@@ -235,6 +235,21 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
         let read = move |connection: &Connection, place: &Place| rows::turns_below(connection, place, below, limit);
         self.read_turns(tenant, session, read)
+    }
+
+    fn outlines_below(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<TurnOutline>, StoreError>> {
+        let (tenant, session) = (tenant.clone(), session.clone());
+        let read = self.readers.read(move |connection| match rows::place(connection, &tenant, &session)? {
+            Some(place) => rows::outlines_below(connection, &place, below, limit),
+            None => Ok(Vec::new()),
+        });
+        read.boxed()
     }
 
     fn message_count(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<u64, StoreError>> {

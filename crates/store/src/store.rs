@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use crate::{
     ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
-    SessionRecord, SessionRow, StoreError, TurnRecord, UsageRow, UsageSlot,
+    SessionRecord, SessionRow, StoreError, TurnOutline, TurnRecord, UsageRow, UsageSlot,
 };
 
 /// Keeps sessions, turns and logs, and the records that lie beside them.
@@ -85,6 +85,15 @@ pub trait Store: Send + Sync + 'static {
         below: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>>;
+
+    /// The same page without what was said in the turns: its cost does not depend on how much that is.
+    fn outlines_below(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<TurnOutline>, StoreError>>;
 
     /// How many messages the session's turns have, as of their last rest, those that it shares included; those before the
     /// last turn that began history anew are not counted. Zero if there is no such session. Does not read the messages

@@ -60,6 +60,11 @@ impl Reporter {
         self.life.clone()
     }
 
+    /// Notes a sign of life without any news.
+    pub fn give_sign(&self) {
+        self.life.give();
+    }
+
     /// Passes on news of this call, which are a sign of life. What nobody takes in time is lost: news must not hold a
     /// call up.
     pub fn notify(&self, method: impl Into<String>, params: Json) {

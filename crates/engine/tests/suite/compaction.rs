@@ -89,7 +89,7 @@ async fn older_turns_are_summarised_before_the_window_overflows() {
     let summaries: Vec<_> = requests.iter().filter(|request| is_summary(request)).collect();
     assert!(summaries.len() > 1);
     expect![[r#"
-        user: "Summarise the conversation so far for the assistant who will go on with it. Keep names, numbers, decisions, open questions and the results of tools; leave out pleasantries. Answer with the summary alone, in at most 10 words.\n\nEarlier summary: summary 1\nUser: question 5 aaa\nAssistant: answer 5 bbb\nUser: question 6 aaa\nAssistant: answer 6 bbb\nUser: question 7 aaa\nAssistant: answer 7 bbb\n"
+        user: "Summarise the conversation so far for the assistant who will go on with it. Keep names, numbers, decisions, open questions and the results of tools; leave out pleasantries. Answer with the summary alone, in at most 9 words.\n\nEarlier summary: summary 1\nUser: question 5 aaa\nAssistant: answer 5 bbb\nUser: question 6 aaa\nAssistant: answer 6 bbb\nUser: question 7 aaa\nAssistant: answer 7 bbb\n"
     "#]].assert_eq(&shortened(&world.shown(&summaries[1].messages.to_vec())));
 }
 

@@ -185,6 +185,46 @@ async fn only_instructions_that_do_not_fit_end_a_turn() {
     assert_eq!(model.requests().len(), 0);
 }
 
+/// Instructions may take most of the window: the room for the answer gives way before the conversation is given up.
+#[tokio::test(start_paused = true)]
+async fn long_instructions_do_not_get_a_session_stuck() {
+    for (instructions, cap) in [(4000, None), (5500, None), (6000, None), (4000, Some(4000)), (5000, Some(3000))] {
+        let model = ScriptedModel::thinking("test/one", |request| match estimate(request) > 8192 {
+            true => vec![fail(ModelErrorKind::ContextOverflow)],
+            false if is_summary(request) => vec![say("They talked."), stop()],
+            false => vec![say("Yes."), stop()],
+        })
+        .with_window(8192);
+        let setup = Setup::with_models([model.clone()]).agent(|agent| {
+            // Four bytes are about a token.
+            agent.instructions = "good".repeat(instructions);
+            agent.model_options.max_output_tokens = cap;
+        });
+        let world = World::start(setup).await;
+        for turn in 0..30 {
+            let started = world.begin(&format!("{turn} {}", "word ".repeat(80))).await;
+            let transcript = world.transcript(&started).await;
+            assert!(transcript.ends_with("completed\n"), "{instructions} {cap:?} {turn}: {transcript}");
+        }
+        assert!(model.requests().iter().any(is_summary), "{instructions} {cap:?}");
+    }
+}
+
+/// The first and the current message stay as they are where both fit.
+#[tokio::test(start_paused = true)]
+async fn the_users_words_are_not_cut_where_they_fit() {
+    let model = strict(8000, |_| vec![say("Yes.")]);
+    let world = World::start(Setup::with_models([model.clone()])).await;
+    for turn in 0..6 {
+        let started = world.begin(&format!("begin{turn} {} end{turn}", "word".repeat(2500))).await;
+        let transcript = world.transcript(&started).await;
+        assert!(transcript.ends_with("completed\n"), "{turn}: {transcript}");
+        let given = text(model.requests().last().unwrap());
+        assert!(!given.contains("bytes of this message are left out here"), "{turn}");
+        assert!(given.contains("end0") && given.contains(&format!("end{turn}")), "{turn}");
+    }
+}
+
 /// The words of a text that begin with FACT.
 fn facts(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_ascii_alphanumeric())

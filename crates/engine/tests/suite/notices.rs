@@ -29,7 +29,7 @@ async fn check(world: &World, expected: Expect) {
 #[tokio::test(start_paused = true)]
 async fn ends_and_questions_are_told_once() {
     let ask = vec![call("request_form", WHERE), stop()];
-    let failing = vec![fail(ModelErrorKind::Rejected)];
+    let failing = vec![fail(ModelErrorKind::Denied)];
     let scripts = [ask.clone(), vec![say("Done"), stop()], failing, ask.clone(), ask];
     let setup = wanting(Setup::new(scripts).builtin("request_form"), &NoticeKind::ALL);
     let written = setup.notices.written();

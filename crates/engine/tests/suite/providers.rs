@@ -338,6 +338,82 @@ async fn a_message_that_a_provider_refuses_does_not_block_its_session_for_good()
     }
 }
 
+/// A provider takes a message, and refuses it later, or fails at it: its model was changed. A summary takes the place of the
+/// turns up to that one, for good, and tells nothing of it. Where earlier turns are not the reason, nothing changes.
+#[tokio::test(start_paused = true)]
+async fn history_that_a_provider_takes_no_longer_is_summarised() {
+    for (kind, is_summary_refused, refuses_all) in [
+        (Rejected, false, false),
+        (Rejected, true, false),
+        (Rejected, false, true),
+        (Unavailable, false, false),
+        (Unavailable, false, true),
+    ] {
+        let mut calls = 0;
+        let model = ScriptedModel::thinking("test/one", move |request| {
+            calls += 1;
+            let is_summary = super::compaction::is_summary(request);
+            let has_it = format!("{:?}", request.messages).contains("odd");
+            match calls > 4 && (refuses_all || has_it || (is_summary && is_summary_refused)) {
+                true => vec![fail(kind)],
+                false if is_summary => vec![say("They like tea."), stop()],
+                false => vec![say("Well."), stop()],
+            }
+        });
+        let world = World::start(Setup::with_models([model.clone()])).await;
+        let mut ends = Vec::new();
+        for message in ["tea", "odd", "even", "six", "good", "better", "best"] {
+            let started = world.begin(message).await;
+            let transcript = world.transcript(&started).await;
+            let told = match () {
+                () if transcript.contains("earlier messages are summarised: the provider refuses one") => "summarised",
+                () if transcript.contains("earlier messages are left out: the provider refuses them") => "left out",
+                () => "",
+            };
+            ends.push((if transcript.contains("tokens: failed") { "failed" } else { "completed" }, told));
+        }
+        let is_refusal = kind == Rejected;
+        let told = if is_summary_refused { "left out" } else { "summarised" };
+        let expected = match (refuses_all, is_refusal) {
+            (true, _) => [("failed", ""); 3],
+            (false, true) => [("completed", told), ("completed", ""), ("completed", "")],
+            // The first failure may be a passing one.
+            (false, false) => [("failed", ""), ("completed", told), ("completed", "")],
+        };
+        assert_eq!(ends[4..], expected, "{kind:?} {is_summary_refused} {refuses_all}");
+        if refuses_all {
+            continue;
+        }
+        let given = format!("{:?}", model.requests().last().unwrap().messages);
+        let stand_in = if is_summary_refused { "4 messages are left out" } else { "They like tea." };
+        assert!(given.contains(stand_in) && given.contains("even") && !given.contains("odd"), "{given}");
+        assert!(world.act(Act::History).await.contains("odd"), "people still see it");
+    }
+}
+
+/// A filter begins to decline what it let pass before. Where leaving out the turns that it declined does not help, what is
+/// older is summarised.
+#[tokio::test(start_paused = true)]
+async fn history_that_a_filter_declines_later_is_summarised() {
+    let mut calls = 0;
+    let model = ScriptedModel::thinking("test/one", move |request| {
+        calls += 1;
+        match calls > 2 && format!("{:?}", request.messages).contains("odd") {
+            true => vec![finish(ModelFinish::Refusal, None)],
+            false if super::compaction::is_summary(request) => vec![say("They like tea."), stop()],
+            false => vec![say("Well."), stop()],
+        }
+    });
+    let world = World::start(Setup::with_models([model.clone()])).await;
+    let mut ends = Vec::new();
+    for message in ["odd", "even", "one", "two", "three", "four"] {
+        let transcript = world.act(Act::User(message)).await;
+        ends.push(transcript.trim_end().rsplit(' ').next().unwrap_or_default().to_owned());
+    }
+    assert_eq!(ends, ["completed", "completed", "refused", "refused", "completed", "completed"]);
+    assert!(!format!("{:?}", model.requests().last().unwrap().messages).contains("odd"));
+}
+
 /// A server that says no more of an overflow than that there was no room to answer.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_found_no_room_is_an_overflow() {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use everturn_core::{Message, submission::OnBusy};
+use everturn_core::{
+    Message,
+    submission::{OnBusy, Submission},
+};
 use everturn_engine::{Cut, Submit};
 use everturn_models::{ModelFinish, ModelRequest};
 use prometheus_client::{encoding::text, registry::Registry};
@@ -62,7 +65,7 @@ async fn requests(warm_bytes: u64) -> (World, Vec<String>) {
     let calls = world.conversation(&world.tenant, &world.session()).await.unwrap();
     let call = calls.iter().flat_map(|said| said.message.tool_uses()).last().unwrap().id.clone();
     let answer = everturn_core::Answer::Permission { call_id: call, granted: true, reason: None };
-    let answers = everturn_core::submission::Submission::Answers(vec![answer]);
+    let answers = Submission::Answers(vec![answer]);
     talk(&world, world.submission(answers, Default::default())).await;
     // Users' messages next to each other.
     stopped(&world, &model, "please hang").await;
@@ -138,6 +141,41 @@ async fn a_model_is_given_the_same_from_memory_and_from_the_store() {
     let summaries = warm.iter().filter(|request| request.contains("The server's summary of earlier messages")).count();
     assert!(summaries > 0, "history was compacted");
     assert!(warm.iter().any(|request| request.contains("What was said here was declined")));
+}
+
+/// Of what a summary stands for nothing is kept in memory but what the model is still given: the system message, the first of
+/// the user's. The same is read from the store.
+#[tokio::test(start_paused = true)]
+async fn what_a_summary_stands_for_is_forgotten() {
+    const TEXT: usize = 2000;
+    let run = async |warm_bytes: u64| {
+        let model = obedient().with_window(8_000);
+        let setup = Setup::with_models([model.clone()]).settings(|settings| settings.warm_bytes = warm_bytes);
+        let world = World::start(setup).await;
+        for number in 0..90 {
+            let mut message = world.message(&format!("{number} {} ok", "a".repeat(TEXT)));
+            if number == 0
+                && let Submission::Begin(messages) = &mut message.submission
+            {
+                messages.insert(0, Message::System { content: "rule".to_owned() });
+            }
+            let started = world.submit(message).await.unwrap();
+            world.end_of(&started.turn).await;
+        }
+        let shown = |request: &ModelRequest| format!("{}\n{}", request.system, world.shown(&request.messages.to_vec()));
+        let asked: Vec<String> = model.requests().iter().map(shown).collect();
+        (world, asked)
+    };
+    let (_, cold) = run(0).await;
+    let (world, warm) = run(1 << 20).await;
+    assert_eq!(warm.len(), cold.len());
+    for (number, (warm, cold)) in warm.iter().zip(&cold).enumerate() {
+        assert_eq!(warm, cold, "request {number}");
+    }
+    let last = warm.last().unwrap();
+    assert!(last.contains("rule") && last.contains("The server's summary of earlier messages"), "{last}");
+    let kept = metric(&world, "everturn_warm_sessions_bytes");
+    assert!(kept < 40 * TEXT as u64, "{kept} bytes of 90 turns are kept");
 }
 
 #[tokio::test(start_paused = true)]

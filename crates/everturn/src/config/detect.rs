@@ -91,7 +91,7 @@ async fn model_there(provider: &Provider, usual: String) -> String {
     if models.iter().any(|model| model.id == usual) {
         return usual;
     }
-    models.into_iter().map(|model| model.id).find(|id| can_chat(id)).unwrap_or(usual)
+    models.into_iter().find(|model| model.is_for_chat).map_or(usual, |model| model.id)
 }
 
 /// Where an Ollama is.
@@ -186,26 +186,17 @@ fn demo_agent() -> Agent {
 
 #[derive(Deserialize)]
 struct OllamaModels {
-    models: Vec<OllamaModel>,
-}
-
-#[derive(Deserialize)]
-struct OllamaModel {
-    name: String,
+    models: Vec<serde_json::Value>,
 }
 
 /// The models that can chat, the one that was used or pulled last first, if there is an Ollama.
 async fn ollama_models(ollama: &OllamaHost) -> Vec<String> {
     let models = ollama_list(ollama).await.unwrap_or_default();
-    models.into_iter().map(|model| model.name).filter(|name| can_chat(name)).take(MAX_OLLAMA_AGENTS).collect()
+    let names = models.iter().filter_map(|model| Some(model.get("name")?.as_str()?.to_owned()));
+    names.filter(|name| everturn_models::can_chat(name)).take(MAX_OLLAMA_AGENTS).collect()
 }
 
-/// Whether a model is for conversations, by its name.
-fn can_chat(name: &str) -> bool {
-    !name.is_empty() && !name.contains("embed")
-}
-
-async fn ollama_list(ollama: &OllamaHost) -> Option<Vec<OllamaModel>> {
+async fn ollama_list(ollama: &OllamaHost) -> Option<Vec<serde_json::Value>> {
     let OllamaHost { host, port, path } = ollama;
     let stream = TcpStream::connect((host.as_str(), *port)).await.ok()?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     io,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -19,6 +20,8 @@ use super::{
 const USUAL_FILE: &str = "everturn.toml";
 /// A larger file is not a configuration.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+/// The most mistakes in the shape of a file that are told at once.
+const MAX_SHAPE_PROBLEMS: usize = 20;
 
 /// Settings from flags and variables; they win over the file's.
 #[derive(Clone, Debug, Default)]
@@ -128,6 +131,20 @@ impl<'t> Document<'t> {
             Err(error) => {
                 let mut report = Report::new(path(&source), text);
                 report.add_toml(&error);
+                let (whole, mut rest, mut error) = (text, text.to_owned(), error);
+                for _ in 1..MAX_SHAPE_PROBLEMS {
+                    let Some(span) = error.span() else { break };
+                    let Some(shorter) = without(&rest, span) else { break };
+                    rest = shorter;
+                    let Err(next) = toml::from_str::<File>(&rest) else { break };
+                    // What is missing now may have been in the lines of a mistake.
+                    let is_ours = next.message().starts_with("missing field")
+                        && next.span().is_some_and(|span| table_at(whole, span.start) != table_at(&rest, span.start));
+                    if !is_ours {
+                        report.add_toml(&next);
+                    }
+                    error = next;
+                }
                 report.finish(None)
             }
         }
@@ -145,6 +162,33 @@ impl<'t> Document<'t> {
         let config = check::check(&mut report, self.file, context);
         report.finish(config)
     }
+}
+
+/// The lines of the table whose header stands at a place.
+fn table_at(text: &str, place: usize) -> &str {
+    let place = text.floor_char_boundary(place);
+    let start = text[..place].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[place..].find("\n[").map_or(text.len(), |length| place + length);
+    &text[start..end]
+}
+
+/// A text with blanks instead of the lines of a mistake, or instead of the whole table whose header it is in, so that the
+/// next mistake is found at its place. `None` where the rest would not be TOML.
+fn without(text: &str, mistake: Range<usize>) -> Option<String> {
+    let line = |at: usize| text.get(..at).map(|before| before.rfind('\n').map_or(0, |newline| newline + 1));
+    let start = line(mistake.start)?;
+    let is_header = |line: &str| line.trim_start().starts_with('[');
+    let end_of = |from: usize| text[from..].find('\n').map_or(text.len(), |length| from + length);
+    let mut end = end_of(mistake.end.clamp(start, text.len()));
+    if is_header(&text[start..end]) {
+        while end < text.len() && !is_header(&text[end + 1..end_of(end + 1)]) {
+            end = end_of(end + 1);
+        }
+    }
+    let blank = |byte: u8| if byte == b'\n' { '\n' } else { ' ' };
+    let blanks: String = text[start..end].bytes().map(blank).collect();
+    let rest = format!("{}{blanks}{}", &text[..start], &text[end..]);
+    (rest != text && toml::from_str::<toml::Table>(&rest).is_ok()).then_some(rest)
 }
 
 fn path(source: &Source) -> Option<PathBuf> {

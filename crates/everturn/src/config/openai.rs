@@ -31,7 +31,8 @@ impl OpenAi {
             if !agents.clone().any(|name| name == agent.get_ref()) {
                 let known: Vec<_> = agents.clone().map(|name| format!("`{name}`")).collect();
                 let message = format!("there is no agent `{}`", agent.get_ref());
-                report.add(Some(agent.span()), message, format!("the agents are {}", known.join(", ")));
+                let hint = (!known.is_empty()).then(|| format!("the agents are {}", known.join(", ")));
+                report.add(Some(agent.span()), message, hint);
             }
         }
         let models = openai.models.iter().map(|(model, agent)| (model.get_ref().clone(), agent.get_ref().clone()));

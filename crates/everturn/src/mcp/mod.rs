@@ -2,6 +2,7 @@
 
 mod ask;
 mod call;
+mod kept_lists;
 mod list;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
@@ -11,6 +12,7 @@ use clap::{Args, Subcommand};
 use everturn_mcp::{Backoff, Mcp, Metrics, Parts, ServerConfig};
 use everturn_tools::ToolSet;
 
+pub(crate) use self::kept_lists::StoredLists;
 use crate::{
     compose,
     config::{Config, Environment},
@@ -85,6 +87,7 @@ async fn start(servers: Vec<ServerConfig>, environment: &Environment) -> anyhow:
         launcher: compose::launcher(environment),
         metrics: Metrics::default(),
         backoff: Backoff::default(),
+        lists: None,
     };
     let mcp = Mcp::start(servers, parts);
     mcp.settled().await;

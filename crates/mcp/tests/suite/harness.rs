@@ -75,7 +75,7 @@ impl World {
         let metrics = Metrics::default();
         let mut registry = Registry::default();
         metrics.register(&mut registry);
-        let parts = Parts { tools: Arc::clone(&tools), launcher: launcher(), metrics, backoff };
+        let parts = Parts { tools: Arc::clone(&tools), launcher: launcher(), metrics, backoff, lists: None };
         Self { mcp: Mcp::start(servers, parts), tools, registry }
     }
 

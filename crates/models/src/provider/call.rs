@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 
 use super::{
     answer::{Answer, Decoder},
+    attempt::Unfinished,
     describe::Questions,
     failure::{Failures, Fault, Report},
     frames::Frames,
@@ -40,6 +41,7 @@ pub(super) struct Caller {
     pub(super) failures: Failures,
     pub(super) settings: Settings,
     pub(super) memory: Memory,
+    pub(super) unfinished: Unfinished,
     pub(super) questions: Questions,
 }
 

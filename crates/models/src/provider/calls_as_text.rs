@@ -32,6 +32,34 @@ pub(super) fn write_calls_as_text(request: &mut Cow<'_, ModelRequest>) {
         .collect();
 }
 
+/// Joins messages of one speaker that stand next to each other, for servers that want the speakers to take turns.
+pub(super) fn join_neighbours(request: &mut Cow<'_, ModelRequest>) {
+    let mut joined: Vec<Message> = Vec::new();
+    for message in request.messages.iter() {
+        match (joined.last_mut(), message) {
+            (Some(Message::User { content }), Message::User { content: more })
+            | (Some(Message::Assistant { content }), Message::Assistant { content: more }) => join(content, more),
+            _ => joined.push(message.clone()),
+        }
+    }
+    if joined.len() < request.messages.len() {
+        request.to_mut().messages = joined.into();
+    }
+}
+
+fn join(content: &mut Content, more: &Content) {
+    if let (Content::Text(text), Content::Text(more)) = (&mut *content, more) {
+        text.push_str("\n\n");
+        text.push_str(more);
+        return;
+    }
+    let blocks = |content: &Content| match content {
+        Content::Text(text) => vec![Block::Text(text.clone())],
+        Content::Blocks(blocks) => blocks.clone(),
+    };
+    *content = Content::Blocks([blocks(content), blocks(more)].concat());
+}
+
 /// An answer's text, with a line for each call. Its reasoning is left out: its proof speaks of calls.
 fn with_calls(content: &Content) -> String {
     let lines = content.blocks().iter().filter_map(|block| match block {

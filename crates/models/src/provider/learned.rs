@@ -45,6 +45,10 @@ pub(super) struct Learned {
     pub(super) refuses_system: bool,
     /// Whether it refuses calls in a conversation whose request declares no tools.
     pub(super) wants_tools_with_calls: bool,
+    /// Whether it takes nothing but users' messages and answers, one after the other: calls and results become text.
+    pub(super) wants_plain_roles: bool,
+    /// Whether ids of calls must have nine letters and digits (chat completions only).
+    pub(super) wants_short_ids: bool,
     /// Whether it takes no reasoning back at all.
     pub(super) refuses_reasoning: bool,
     /// Whether it wants its reasoning back in every answer that made calls (chat completions only).
@@ -83,6 +87,8 @@ impl Learned {
         self.percent_of_estimate = self.percent_of_estimate.max(other.percent_of_estimate);
         self.refuses_system |= other.refuses_system;
         self.wants_tools_with_calls |= other.wants_tools_with_calls;
+        self.wants_plain_roles |= other.wants_plain_roles;
+        self.wants_short_ids |= other.wants_short_ids;
         self.refuses_reasoning |= other.refuses_reasoning;
         self.wants_reasoning |= other.wants_reasoning;
         self.media.extend(other.media);

@@ -24,6 +24,7 @@ mod instructions;
 mod learned;
 mod left_out;
 mod media;
+mod model_list;
 mod ollama;
 mod openai;
 mod patch;
@@ -47,9 +48,8 @@ use reqwest::Url;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-pub use self::wire::ListedModel;
 use self::{
-    attempt::Attempt,
+    attempt::{Attempt, Unfinished},
     call::Caller,
     catalog::Known,
     describe::Questions,
@@ -57,6 +57,7 @@ use self::{
     learned::Memory,
     wire::{Settings, Wire, secret_header},
 };
+pub use self::{model_list::can_chat, wire::ListedModel};
 use crate::{
     demo::{DemoModel, Pace},
     model::{EventStream, Model, ModelError, ModelRequest},
@@ -322,7 +323,15 @@ fn caller(name: &str, wire: &'static dyn Wire, config: ProviderConfig) -> Result
     let host = rules_of.as_deref().or(base.host_str()).unwrap_or_default().to_ascii_lowercase();
     let settings = Settings { context_window, thinking_budget, is_official: base_url.is_none(), host, body };
     let failures = Failures { provider: provider(), secrets };
-    Ok(Caller { base, client, failures, settings, memory: Memory::default(), questions: Questions::default() })
+    Ok(Caller {
+        base,
+        client,
+        failures,
+        settings,
+        memory: Memory::default(),
+        unfinished: Unfinished::default(),
+        questions: Questions::default(),
+    })
 }
 
 impl fmt::Debug for Provider {

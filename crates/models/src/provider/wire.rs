@@ -1,12 +1,9 @@
 //! What a wire must say of itself.
 
-use std::borrow::Cow;
-
 use everturn_core::{Json, ModelOptions};
 use http::{HeaderMap, HeaderValue, header::InvalidHeaderValue};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
 
 use super::{
     answer::Decoder,
@@ -14,6 +11,7 @@ use super::{
     describe::{Described, Question},
     frames::Framing,
     learned::Learned,
+    model_list,
 };
 use crate::model::ModelRequest;
 
@@ -79,6 +77,8 @@ pub(super) struct Written {
 /// A model in a provider's list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ListedModel {
+    /// Whether it can be talked with, by its name or by what the server calls it.
+    pub is_for_chat: bool,
     /// The model's name, as agents are configured with it after the provider's.
     pub id: String,
     /// Tokens of its context.
@@ -137,7 +137,7 @@ pub(super) trait Wire: Send + Sync {
 
     /// Reads the provider's list.
     fn read_list(&self, body: &[u8]) -> Vec<ListedModel> {
-        read_list(body)
+        model_list::read(body)
     }
 
     /// How the provider is asked about one model. `None` where it need not be, or describes none.
@@ -181,99 +181,7 @@ pub(super) fn bearer(key: Option<&SecretString>) -> Result<HeaderMap, InvalidHea
     Ok(headers)
 }
 
-/// A list in OpenAI's shape, with the fields that servers add to it under names of their own.
-fn read_list(body: &[u8]) -> Vec<ListedModel> {
-    #[derive(Deserialize)]
-    struct List<'a> {
-        #[serde(borrow)]
-        data: Vec<Model<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Model<'a> {
-        #[serde(borrow)]
-        id: Cow<'a, str>,
-        /// OpenRouter, Together, Moonshot.
-        context_length: Option<u64>,
-        /// Groq.
-        context_window: Option<u64>,
-        /// vLLM.
-        max_model_len: Option<u64>,
-        /// Mistral.
-        max_context_length: Option<u64>,
-        /// Groq.
-        max_completion_tokens: Option<u64>,
-        /// Anthropic.
-        max_input_tokens: Option<u64>,
-        /// Anthropic.
-        max_tokens: Option<u64>,
-        /// llama.cpp.
-        meta: Option<Meta>,
-        /// OpenRouter.
-        top_provider: Option<TopProvider>,
-        /// OpenRouter.
-        pricing: Option<Pricing>,
-    }
-    #[derive(Deserialize)]
-    struct Meta {
-        n_ctx: Option<u64>,
-        n_ctx_train: Option<u64>,
-    }
-    #[derive(Deserialize)]
-    struct TopProvider {
-        max_completion_tokens: Option<u64>,
-    }
-    #[derive(Deserialize)]
-    struct Pricing {
-        prompt: Option<String>,
-        completion: Option<String>,
-    }
-    let Ok(List { data }) = serde_json::from_slice::<List<'_>>(body) else { return Vec::new() };
-    // OpenRouter says -1 of models that stand for others.
-    let price = |text: Option<&String>| Some(text?.parse::<f64>().ok().filter(|price| *price >= 0.0)? * 1e6);
-    let listed = data.into_iter().map(|model| ListedModel {
-        id: model.id.into_owned(),
-        context_window: [
-            model.context_length,
-            model.context_window,
-            model.max_model_len,
-            model.max_context_length,
-            model.max_input_tokens,
-            model.meta.as_ref().and_then(|meta| meta.n_ctx.or(meta.n_ctx_train)),
-        ]
-        .into_iter()
-        .flatten()
-        .find(|window| *window > 0),
-        max_output: [
-            model.max_completion_tokens,
-            model.max_tokens,
-            model.top_provider.and_then(|provider| provider.max_completion_tokens),
-        ]
-        .into_iter()
-        .flatten()
-        .find(|cap| *cap > 0),
-        input_price: price(model.pricing.as_ref().and_then(|pricing| pricing.prompt.as_ref())),
-        output_price: price(model.pricing.as_ref().and_then(|pricing| pricing.completion.as_ref())),
-    });
-    listed.collect()
-}
-
 /// The temperature as wires write it.
 pub(super) fn temperature(options: &ModelOptions) -> Option<f64> {
     options.temperature.map(|thousandths| f64::from(thousandths) / 1000.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// OpenRouter's `openrouter/auto` costs what the model behind it costs.
-    #[test]
-    fn a_negative_price_is_none() {
-        let list = br#"{"data":[
-            {"id":"openrouter/auto","pricing":{"prompt":"-1","completion":"-1"}},
-            {"id":"free","pricing":{"prompt":"0","completion":"0.000002"}}
-        ]}"#;
-        let prices: Vec<_> = read_list(list).iter().map(|model| (model.input_price, model.output_price)).collect();
-        assert_eq!(prices, [(None, None), (Some(0.0), Some(2.0))]);
-    }
 }

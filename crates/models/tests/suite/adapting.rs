@@ -165,10 +165,10 @@ async fn everything_and_nothing() {
     check(
         |_| Some("Invalid value: 'temperature', 'tools[0]', an image, max_tokens: 9 > 1".to_owned()),
         expect![[r#"
-        Rejected: test answered 400: Invalid value: 'temperature', 'tools[0]', an image, max_tokens: 9 > 1
-        (6 requests)
-        Rejected: test answered 400: Invalid value: 'temperature', 'tools[0]', an image, max_tokens: 9 > 1
-        (6 requests)"#]],
+            Rejected: test answered 400: Invalid value: 'temperature', 'tools[0]', an image, max_tokens: 9 > 1
+            (11 requests)
+            Rejected: test answered 400: Invalid value: 'temperature', 'tools[0]', an image, max_tokens: 9 > 1
+            (11 requests)"#]],
     )
     .await;
 }
@@ -183,8 +183,9 @@ async fn windows() {
             "This model's maximum context length is 8192 tokens. However, you requested 30000 tokens.",
             Some(8192),
         ),
+        // What was sent is too much.
+        (long(), "Your input exceeds the context window of this model.", Some(26_043)),
         // Not known to be true: the next conversation is not to suffer from it.
-        (request(), "Your input exceeds the context window of this model.", None),
         (request(), "prompt is too long: 200001 tokens > 200000 maximum", None),
         (request(), "This model's maximum context length is 10 tokens.", None),
     ] {
@@ -307,7 +308,8 @@ async fn proofs_that_are_refused_within_a_stream() {
     let thought = Content::answer("hm".into(), Some(proof.into()), "hello".into(), vec![]);
     let messages = [Message::user("hi"), Message::Assistant { content: thought }, Message::user("again")];
     let shown = answer(&*model, ModelRequest { messages: messages.into(), ..ModelRequest::default() }).await;
-    assert_eq!(shown, "text: ok\nused: 1+1\nfinished: Stop 1+1");
+    let notice = "notice: earlier reasoning is left out: the provider of gpt-6-sol refuses it";
+    assert_eq!(shown, format!("{notice}\ntext: ok\nused: 1+1\nfinished: Stop 1+1"));
     assert_eq!(server.seen().len(), 2);
     assert!(server.seen()[0].body.contains("gAAA") && server.last_body().contains("hello"), "{:?}", server.seen());
 }

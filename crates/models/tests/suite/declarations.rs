@@ -97,7 +97,7 @@ async fn a_refusal_that_is_not_about_the_tools_leaves_them() {
     let model = Provider::new("test", config).unwrap().model("m");
     let evil = ModelRequest { messages: [Message::user("evil: Grammar error")].into(), ..request(&[]) };
     assert!(answer(&*model, evil).await.starts_with("Rejected: "));
-    assert!(server.seen().len() <= 3, "{} requests", server.seen().len());
+    assert!(server.seen().len() <= 6, "{} requests", server.seen().len());
     assert_eq!(answer(&*model, request(&[])).await, "text: ok\nfinished: Stop ?");
     assert_eq!(names(&server.last_body()).len(), 100);
 }

@@ -59,6 +59,7 @@ fn all_options() -> ModelOptions {
         stop: vec!["END".into()],
         tool_choice: Some(ToolChoice::Auto),
         parallel_tool_calls: Some(true),
+        strict_tools: Vec::new(),
         output: Some(OutputFormat::JsonSchema {
             name: "answer".into(),
             description: Some("The answer.".into()),

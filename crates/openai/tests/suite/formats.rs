@@ -49,6 +49,55 @@ async fn an_answer_that_never_fits_is_an_error() {
     assert_eq!(refused.refusal(502).0, "LLM_PROVIDER_ERROR");
     assert!(refused.message().contains("it is not JSON"), "{}", refused.message());
     assert_eq!(server.script.asked().len(), 3, "two repairs");
+    // SDKs parse what they are shown: a stream has the error alone.
+    let server = Server::start(vec![Reply::says(&["no"]); 4]).await;
+    let shown = server.chat(json!({ "messages": [user("count")], "response_format": typed(), "stream": true })).await;
+    let shown = String::from_utf8_lossy(&shown.body).into_owned();
+    assert!(!shown.contains("\"no\"") && shown.contains("\"error\""), "{shown}");
+}
+
+/// A model that does not make the call that it must is asked again, and fails after that.
+#[tokio::test]
+async fn forced_calls_that_are_not_made() {
+    let choice = json!({ "type": "function", "function": { "name": "a" } });
+    let body = json!({ "messages": [user("go")], "tools": [tool("a"), tool("b")], "tool_choice": choice });
+    let other = Reply::calls("", &[("b", json!({}))]);
+    let server = Server::start([Reply::says(&["no"]), other, Reply::calls("", &[("a", json!({}))])]).await;
+    let completion = server.chat(body.clone()).await.json(200);
+    assert_eq!(message(&completion)["tool_calls"][0]["function"]["name"], "a");
+    let asked = server.script.asked();
+    let told = format!("{:?}", asked[2].messages.last());
+    assert!(told.contains("You were to call the tool a, and did not"), "{told}");
+    let server = Server::start(vec![Reply::says(&["no"]); 4]).await;
+    let refused = server.chat(body).await;
+    assert_eq!(refused.refusal(502).0, "LLM_PROVIDER_ERROR");
+    assert!(refused.message().contains("the model was to call the tool a, and did not"), "{}", refused.message());
+    let required = json!({ "messages": [user("go")], "tools": [tool("a")], "tool_choice": "required" });
+    // A call of the agent's own tools is none that the application waits for.
+    let replies = [Reply::says(&["no"]), Reply::calls("", &[("clock", json!({}))]), Reply::calls("", &[("a", json!({}))])];
+    let server = Server::start(replies).await;
+    let completion = server.chat(required).await.json(200);
+    assert_eq!(completion["choices"][0]["finish_reason"], "tool_calls");
+}
+
+/// The arguments of a strict tool fit its schema when the application sees them. Those of others come as they are.
+#[tokio::test]
+async fn strict_tools() {
+    let schema = json!({
+        "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"], "additionalProperties": false,
+    });
+    for is_strict in [true, false] {
+        let function = json!({ "name": "a", "parameters": schema, "strict": is_strict });
+        let body = json!({ "messages": [user("go")], "tools": [{ "type": "function", "function": function }] });
+        let replies =
+            [Reply::calls("", &[("a", json!({ "n": "one" }))]), Reply::calls("", &[("a", json!({ "n": 1 }))])];
+        let server = Server::start(replies).await;
+        let completion = server.chat(body).await.json(200);
+        let calls = message(&completion)["tool_calls"].as_array().unwrap().clone();
+        let expected = if is_strict { "{\"n\":1}" } else { "{\"n\":\"one\"}" };
+        assert_eq!((calls.len(), &calls[0]["function"]["arguments"]), (1, &json!(expected)));
+        assert_eq!(server.script.asked().len(), if is_strict { 2 } else { 1 });
+    }
 }
 
 /// What is said beside calls of the agent's own tools is not the answer.

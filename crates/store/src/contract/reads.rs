@@ -9,7 +9,7 @@ use super::{
     Harness,
     fixture::{Talk, accept, append, append_rest, assert_log, ended, page, read_all, rest, segment},
 };
-use crate::TurnStatus;
+use crate::{TurnOutline, TurnStatus};
 
 /// A reader may stand anywhere, in a running turn and in one that is over, and take pages of any size.
 pub async fn reads_go_on_from_every_seq(harness: &impl Harness) {
@@ -196,6 +196,12 @@ pub async fn turns_are_read_in_pages(harness: &impl Harness) {
         let (mut seen, mut below) = (Vec::new(), None);
         loop {
             let page = store.turns_below(&talk.tenant, &talk.session, below, limit).await.expect("a page");
+            let outlines = store.outlines_below(&talk.tenant, &talk.session, below, limit).await.expect("outlines");
+            assert_eq!(outlines.len(), page.len());
+            for (outline, turn) in outlines.into_iter().zip(&page) {
+                let head = if turn.status == TurnStatus::Running { outline.head } else { turn.head };
+                assert_eq!(outline, TurnOutline { head, ..TurnOutline::from(turn.clone()) });
+            }
             let Some(last) = page.last() else { break };
             assert!(page.len() <= limit);
             below = Some(last.ordinal);
@@ -209,4 +215,5 @@ pub async fn turns_are_read_in_pages(harness: &impl Harness) {
     assert_eq!(page(Some(u64::MAX), 9).await, Ok(all));
     let stranger = Talk::new("evil").tenant;
     assert_eq!(store.turns_below(&stranger, &talk.session, None, 9).await, Ok(Vec::new()));
+    assert_eq!(store.outlines_below(&stranger, &talk.session, None, 9).await, Ok(Vec::new()));
 }

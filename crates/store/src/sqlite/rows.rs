@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{fault::corrupt, tokens};
-use crate::{SessionRecord, SessionRow, StoreError, TurnRecord, TurnStatus, TurnSummary};
+use crate::{SessionRecord, SessionRow, StoreError, TurnOutline, TurnRecord, TurnStatus, TurnSummary};
 
 /// The JSON of a value of ours.
 pub(super) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<String, StoreError> {
@@ -183,6 +183,30 @@ pub(super) fn turns_below(
 ) -> Result<Vec<TurnRecord>, StoreError> {
     let mut select = connection.prepare_cached(&place.select(TURN, "AND place < ?2", "DESC LIMIT ?3"))?;
     records(select.query(params![place.id, below.map_or(i64::MAX, int), int(limit as u64)])?)
+}
+
+/// See [`crate::Store::outlines_below`].
+pub(super) fn outlines_below(
+    connection: &Connection,
+    place: &Place,
+    below: Option<u64>,
+    limit: usize,
+) -> Result<Vec<TurnOutline>, StoreError> {
+    const OUTLINE: &str = "t.name, t.ordinal, t.head, t.status, t.begins_history, t.message_count";
+    let mut select = connection.prepare_cached(&place.select(OUTLINE, "AND place < ?2", "DESC LIMIT ?3"))?;
+    let mut rows = select.query(params![place.id, below.map_or(i64::MAX, int), int(limit as u64)])?;
+    let mut outlines = Vec::new();
+    while let Some(row) = rows.next()? {
+        outlines.push(TurnOutline {
+            id: name::<TurnId>(row, 0)?,
+            ordinal: row.get(1)?,
+            head: row.get(2)?,
+            status: from_json::<TurnStatus>(row, 3)?,
+            begins_history: row.get(4)?,
+            message_count: row.get(5)?,
+        });
+    }
+    Ok(outlines)
 }
 
 /// See [`crate::Store::message_count`]. Goes back as far as history does.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use everturn_core::{Day, KeyId, Segment, SessionId, TenantId, Timestamp, TurnId, Usage};
 use everturn_store::{
     ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
-    SessionRecord, SessionRow, SimStore, Store, StoreError, TurnRecord, UsageRow, UsageSlot,
+    SessionRecord, SessionRow, SimStore, Store, StoreError, TurnOutline, TurnRecord, UsageRow, UsageSlot,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio::sync::Notify;
@@ -118,6 +118,16 @@ impl Store for CrashStore {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
         self.store.turns_below(tenant, session, below, limit)
+    }
+
+    fn outlines_below(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<TurnOutline>, StoreError>> {
+        self.store.outlines_below(tenant, session, below, limit)
     }
 
     fn message_count(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<u64, StoreError>> {

@@ -42,6 +42,38 @@ fn text_that_is_none() {
     .assert_eq(&problems.to_string());
 }
 
+/// One mistake does not hide the next, nor is one made of what stands after it.
+#[test]
+fn several_mistakes() {
+    check(
+        "lisen = 'x'\nlisten = 7\n[limit]\nretries = 1\n[limits]\nretries = 'many'\n[[agents]]\nnme = 'a'\nmodel = 1",
+        expect![[r#"
+            error: unknown key `lisen`
+              --> everturn.toml:1:1
+
+            hint: did you mean `listen`?
+
+            error: expected a string, found an integer
+              --> everturn.toml:2:10
+
+            error: unknown key `limit`
+              --> everturn.toml:3:2
+
+            hint: did you mean `limits`?
+
+            error: expected an integer, found a string
+              --> everturn.toml:6:11
+
+            error: unknown key `nme`
+              --> everturn.toml:8:1
+
+            hint: did you mean `name`?
+
+            error: expected a string, found an integer
+              --> everturn.toml:9:9"#]],
+    );
+}
+
 #[test]
 fn unknown_keys() {
     check(

@@ -43,6 +43,27 @@ fn a_list_that_grows_while_a_turn_runs() {
     assert_eq!(goose.matches("notifications/tools/list_changed").count(), 1, "{goose}");
 }
 
+/// The model keeps its tools across a crash, also while their server has not come back: the beginning of what a provider is
+/// sent stays as it was. A call is answered once the server is there.
+#[test]
+fn a_list_outlives_the_process() {
+    let mut world = World::new();
+    world.call("mcp-kept", &[("box__echo", json!({ "text": "hello" }))]);
+    world.traces.make("hold");
+    world.crash();
+    assert_eq!(world.health("box")["state"], "starting");
+    script("mcp-kept-on", [Reply::calls(&[("box__echo", json!({ "text": "again" }))]), Reply::says(&["Done."])]);
+    let turn = play(&world.client(), "mcp-kept-on");
+    eventually("the model is asked", || (!asked("mcp-kept-on").is_empty()).then_some(()));
+    world.traces.remove("hold");
+    assert_eq!(turn.complete()["final_response"], "Done.");
+    assert_eq!(
+        told("mcp-kept-on"),
+        told("mcp-kept").iter().map(|text| text.replace("hello", "again")).collect::<Vec<_>>()
+    );
+    assert_eq!(offered("mcp-kept-on")[0], offered("mcp-kept")[0]);
+}
+
 /// A world whose server lists these.
 #[track_caller]
 fn listing(tools: &Value) -> World {

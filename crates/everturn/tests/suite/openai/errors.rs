@@ -77,7 +77,7 @@ fn limits(world: &World, sdk: &mut Sdk) {
 /// Turns that fail after they were begun. The server has made its own attempts, so the SDK makes none.
 fn turns(world: &World, sdk: &mut Sdk) {
     let name = format!("openai-failed-{}", sdk.name);
-    script(&name, [Reply::status(400, &[], "no such thing"), Reply::new().text("well").finish("length")]);
+    script(&name, [Reply::status(404, &[], "no such thing"), Reply::new().text("well").finish("length")]);
     let ask = json!({ "model": "scripted", "messages": [user(&format!("play {name}"))] });
     let told = sdk.told(world, "acme", &json!({ "do": "create", "params": ask, "retries": 3 }));
     check(&told, "InternalServerError", 502, "LLM_PROVIDER_ERROR", &Value::Null);

@@ -110,7 +110,7 @@ fn another_tenant(world: &World, sdk: &mut Sdk) {
 /// Whoever sends the same again after a failure is answered, as with OpenAI.
 fn failed_in_between(world: &World, sdk: &mut Sdk) {
     let name = format!("openai-unlucky-{}", sdk.name);
-    let failure = || Reply::status(400, &[], "no such thing");
+    let failure = || Reply::status(404, &[], "no such thing");
     script(&name, [Reply::calls(&[call("Oslo")]), failure(), failure(), Reply::says(&["windy"])]);
     let before = world.sessions("acme");
     let (messages, _) = answered(world, sdk, &name);

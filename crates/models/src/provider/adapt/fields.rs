@@ -104,14 +104,7 @@ pub(super) fn refused(report: &Report, words: &str, body: &[u8]) -> Option<Strin
     if fields.contains_key("think") && words.contains("not support thinking") {
         return Some("think".to_owned());
     }
-    let is_there = |path: &&&str| match path.split_once('.') {
-        None => fields.contains_key(**path),
-        Some((outer, inner)) => fields
-            .get(outer)
-            .and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok())
-            .is_some_and(|value| value.get(inner).is_some()),
-    };
-    let present: Vec<&str> = OPTIONAL.iter().filter(is_there).copied().collect();
+    let present = present(body);
     if let Some(param) = report.param() {
         let param = param.replace('[', ".");
         let named = present.iter().find(|path| param == **path || param.starts_with(&format!("{path}.")));
@@ -126,6 +119,32 @@ pub(super) fn refused(report: &Report, words: &str, body: &[u8]) -> Option<Strin
         return None;
     }
     present.into_iter().find(|path| names(words, &path.to_lowercase())).map(str::to_owned)
+}
+
+/// The optional fields that a body has.
+pub(super) fn present(body: &[u8]) -> Vec<&'static str> {
+    let Ok(fields) = serde_json::from_slice::<BTreeMap<String, &RawValue>>(body) else { return Vec::new() };
+    let is_there = |path: &&&str| match path.split_once('.') {
+        None if **path == CACHE_MARKS => has_cache_marks(body),
+        None => fields.contains_key(**path),
+        Some((outer, inner)) => fields
+            .get(outer)
+            .and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok())
+            .is_some_and(|value| value.get(inner).is_some()),
+    };
+    OPTIONAL.iter().filter(is_there).copied().collect()
+}
+
+/// Marks for the provider's cache, which stand in many places of a body.
+pub(super) const CACHE_MARKS: &str = "cache_control";
+
+/// Whether a refusal is about such marks.
+pub(super) fn is_about_cache_marks(words: &str, body: &[u8]) -> bool {
+    words.contains(CACHE_MARKS) && REFUSALS.iter().any(|phrase| words.contains(phrase)) && has_cache_marks(body)
+}
+
+fn has_cache_marks(body: &[u8]) -> bool {
+    String::from_utf8_lossy(body).contains("\"cache_control\":{")
 }
 
 /// Fields that few servers have, those that are missed least first.

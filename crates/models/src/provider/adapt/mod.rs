@@ -68,12 +68,16 @@ pub(super) enum Change {
     Stream,
     /// The calls of the conversation as text, where no tools are declared.
     CallsAsText,
+    /// Users' messages and answers only, one after the other.
+    PlainRoles,
+    /// Ids of calls with nine letters and digits.
+    ShortIds,
     /// Another wire: OpenAI's own models take tools with reasoning through its Responses only.
     Responses,
 }
 
 /// What was left out of one call so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
     pub(super) count: usize,
     pub(super) without_proofs: bool,
@@ -108,6 +112,8 @@ impl Changes {
                 learned.fields.insert("stream_options".to_owned()) | learned.fields.insert("stream".to_owned())
             }
             Change::CallsAsText => !std::mem::replace(&mut learned.wants_tools_with_calls, true),
+            Change::PlainRoles => !std::mem::replace(&mut learned.wants_plain_roles, true),
+            Change::ShortIds => !std::mem::replace(&mut learned.wants_short_ids, true),
             Change::Responses => !std::mem::replace(&mut learned.wants_responses, true),
             Change::Field(field) => learned.fields.insert(field),
             Change::Value(field) => {
@@ -157,6 +163,16 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
     if request.tools.is_empty() && UNDECLARED.iter().any(says_undeclared) {
         return Some(Change::CallsAsText);
     }
+    let says = |phrase: &&str| words.contains(phrase) && !is_quoted(body, phrase);
+    if !learned.wants_plain_roles && ROLES.iter().any(says) {
+        return Some(Change::PlainRoles);
+    }
+    if !learned.wants_short_ids && SHORT_IDS.iter().any(says) {
+        return Some(Change::ShortIds);
+    }
+    if !learned.fields.contains(fields::CACHE_MARKS) && fields::is_about_cache_marks(&words, body) {
+        return Some(Change::Field(fields::CACHE_MARKS.to_owned()));
+    }
     let proofs = proofs(request, learned);
     if !proofs.is_empty() && words.contains("both content and thinking") {
         return Some(Change::NoReasoning);
@@ -190,12 +206,18 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
     if words.contains("can handle the requested parameters") {
         return format::of(request, learned).map(Change::Format).or_else(|| fields::any(body).map(Change::Field));
     }
+    None
+}
+
+/// The change to try where nobody knows what is wrong: what is missed least first, then what vendors differ most about.
+pub(super) fn guess(report: &Report, request: &ModelRequest, learned: &Learned) -> Option<Change> {
     if report.is_about_access() {
         return None;
     }
-    // Nobody knows what is wrong. What vendors differ most about goes first; it is missed only if that helps.
-    all_media(request, learned)
-        .or_else(|| (!proofs.is_empty()).then_some(Change::Proofs(proofs)))
+    let proofs = proofs(request, learned);
+    (!proofs.is_empty())
+        .then_some(Change::Proofs(proofs))
+        .or_else(|| all_media(request, learned))
         .or_else(|| format::of(request, learned).map(Change::Format))
 }
 
@@ -215,9 +237,9 @@ pub(super) fn is_about_format(report: &Report, request: &ModelRequest, body: &[u
     format::refused(&report.words().to_lowercase(), request, body, learned).is_some()
 }
 
-/// Whether a provider says no more than that something is wrong.
-pub(super) fn is_bare(report: &Report) -> bool {
-    report.words().to_lowercase().trim_end_matches('.') == "request contains an invalid argument"
+/// The fields of a body that a call can do without, inner ones before the objects that hold them.
+pub(super) fn optional_fields(body: &[u8]) -> Vec<&'static str> {
+    fields::present(body)
 }
 
 /// Whether the format of the answer is to be asked for in words.
@@ -276,6 +298,13 @@ const SYSTEM: &[&str] = &[
 /// How gateways say that a conversation has calls and the request declares no tools: Bedrock, LiteLLM.
 const UNDECLARED: &[&str] =
     &["toolconfig field must be defined", "must define tools", "expects the `tools=` param", "expects `tools=` param"];
+
+/// How the templates of models say that they know no other speakers than the user and the assistant, in turns.
+const ROLES: &[&str] =
+    &["roles must alternate", "roles must be alternating", "only user and assistant roles", "unexpected role 'tool'"];
+
+/// How Mistral says which ids of calls it takes.
+const SHORT_IDS: &[&str] = &["with a length of 9"];
 
 /// How providers say that they do not take reasoning back: its signature, its ciphertext, its place.
 const PROOFS: &[&str] = &[

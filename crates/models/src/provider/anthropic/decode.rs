@@ -154,7 +154,7 @@ impl Decoder for Events {
             Event::ContentBlockStop { index } => self.stop(index, answer)?,
             Event::MessageDelta { delta, usage } => {
                 self.tokens(usage, answer);
-                finish(delta.stop_reason.as_deref(), answer);
+                finish(delta.stop_reason.as_deref(), answer)?;
             }
             Event::Message { content, stop_reason, usage } => {
                 self.tokens(usage, answer);
@@ -162,7 +162,7 @@ impl Decoder for Events {
                     self.start(index, block, answer)?;
                     self.stop(index, answer)?;
                 }
-                finish(stop_reason.as_deref(), answer);
+                finish(stop_reason.as_deref(), answer)?;
             }
             Event::MessageStop => answer.end(),
             Event::Error { error } => return Err(Fault::Reported(Report::from_json(&error))),
@@ -173,10 +173,11 @@ impl Decoder for Events {
 }
 
 /// Why the model stopped, once it has.
-fn finish(reason: Option<&str>, answer: &mut Answer) {
+fn finish(reason: Option<&str>, answer: &mut Answer) -> Result<(), Fault> {
     match reason {
         None => {}
-        Some("max_tokens" | "model_context_window_exceeded") => answer.finish(ModelFinish::MaxTokens),
+        Some("max_tokens") => answer.finish(ModelFinish::MaxTokens),
+        Some("model_context_window_exceeded") => return Err(Fault::window_exceeded()),
         Some("refusal") => answer.finish(ModelFinish::Refusal),
         // A tool of the provider's own takes long. What it has found so far is not kept, so that the answer cannot go on.
         Some("pause_turn") => {
@@ -185,6 +186,7 @@ fn finish(reason: Option<&str>, answer: &mut Answer) {
         }
         Some(_) => answer.finish(ModelFinish::Stop),
     }
+    Ok(())
 }
 
 impl Events {

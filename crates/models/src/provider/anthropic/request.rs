@@ -127,14 +127,20 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
 
     let system =
         if system.trim().is_empty() { None } else { Some(to_raw_value(&SystemBlock::Text { text: &system })?) };
+    let has_marks = !ask.learned.fields.contains("cache_control");
     let system = match system {
-        Some(block) => Some([marked(&block)?]),
+        Some(block) if has_marks => Some([marked(&block)?]),
+        Some(block) => Some([block]),
         None => {
-            mark_last(&mut tools)?;
+            if has_marks {
+                mark_last(&mut tools)?;
+            }
             None
         }
     };
-    mark_messages(&mut messages)?;
+    if has_marks {
+        mark_messages(&mut messages)?;
+    }
     let body = serde_json::to_vec(&Body {
         model,
         max_tokens,

@@ -6,17 +6,22 @@
 mod adapting;
 mod media_search;
 mod room;
+mod search;
 mod tool_search;
 mod trial;
+mod unfinished;
 mod writing;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
+use tokio::time::Instant;
 
+pub(super) use self::unfinished::Unfinished;
 use self::{
     adapting::Adapting,
+    search::Search,
     trial::{Symptom, Trials},
 };
 use super::{
@@ -34,6 +39,10 @@ use crate::model::{EventStream, ModelError, ModelErrorKind, ModelRequest};
 /// Failed attempts after which a fault of the provider's is suspicious.
 const FAULTS: u32 = 2;
 
+/// How often a call must fail, while the provider answers short questions, before something of it is left out: a server that
+/// fails now and then, or has just recovered, must cost the conversation nothing.
+const CERTAIN: u32 = 3;
+
 /// How often one call is written anew.
 const MAX_CHANGES: usize = 40;
 
@@ -50,12 +59,22 @@ pub(super) struct Attempt {
     learned: Learned,
     /// The request as it was sent last.
     body: Bytes,
+    /// Whether the same request was sent again after a refusal that nobody understands.
+    has_asked_again: bool,
+    /// When no more trials are made.
+    trials_end: OnceLock<Instant>,
+    /// Whether calls are written as text in this call only.
+    has_plain_roles: bool,
+    /// What was known before things were left out on a guess.
+    before_guesses: Option<Box<Learned>>,
+    /// How often the call has failed while the provider answered a short question.
+    faults: u32,
+    /// What a refusal in unknown words is looked for in next.
+    search: Search,
     /// How often the tools were searched for those that are refused.
     tool_searches: usize,
     /// Whether the images and documents were searched for those that are refused.
     has_searched_media: bool,
-    /// Whether the provider seems to fail because the conversation is too long.
-    is_too_long: bool,
 }
 
 /// How far a call has come.
@@ -100,10 +119,16 @@ impl Attempt {
             changes,
             learned,
             body: Bytes::new(),
+            has_asked_again: false,
+            trials_end: OnceLock::new(),
+            has_plain_roles: false,
+            before_guesses: None,
+            faults: 0,
+            search: Search::default(),
             tool_searches: 0,
             has_searched_media: false,
-            is_too_long: false,
         };
+        attempt.go_on_from_unfinished();
         attempt.leave_room();
         let origin = (Arc::clone(&attempt.caller), attempt.model.clone());
         let answer = AnswerStream::empty(wire, attempt.caller.failures.clone());
@@ -165,44 +190,63 @@ impl Attempt {
         if is_tool && self.leave_refused_tools_out(Symptom::Refusal).await {
             return true;
         }
-        let change = self.change(report);
-        if matches!(change, Some(Change::MediaOfCall(_))) && self.leave_refused_media_out(Symptom::Refusal).await {
+        if let Some(change) = self.change(report) {
+            let is_media = matches!(change, Change::MediaOfCall(_));
+            if (is_media && self.leave_refused_media_out(Symptom::Refusal).await) || self.apply(change, error) {
+                return true;
+            }
+        }
+        if report.is_about_access() {
+            return false;
+        }
+        // Some gateways refuse a request now and then. Nothing is blamed for it that is not refused again.
+        if !std::mem::replace(&mut self.has_asked_again, true) {
             return true;
         }
-        change.is_some_and(|change| self.apply(change, error))
-            || (adapt::is_bare(report) && self.leave_refused_tools_out(Symptom::Refusal).await)
+        self.guess_what_is_refused(error, report).await || self.search_what_is_refused(error).await
+    }
+
+    /// Leaves out what vendors differ most about, one after the other.
+    async fn guess_what_is_refused(&mut self, error: &ModelError, report: &Report) -> bool {
+        if self.changes.count >= MAX_CHANGES {
+            return false;
+        }
+        let Some(change) = adapt::guess(report, &self.request, &self.learned) else { return false };
+        self.before_guesses.get_or_insert_with(|| Box::new(self.learned.clone()));
+        let is_media = matches!(change, Change::MediaOfCall(_));
+        (is_media && self.leave_refused_media_out(Symptom::Refusal).await) || self.apply(change, error)
     }
 
     /// Whether a fault of the provider's has come so often that it may be a refusal: some servers fail at an image or a tool
     /// that they cannot read.
     fn is_suspicious(&self, report: &Report) -> bool {
-        self.request.attempt >= FAULTS && matches!(report.http, Some(500 | 502)) && self.changes.count < MAX_CHANGES
+        self.request.attempt >= FAULTS && report.is_fault() && self.changes.count < MAX_CHANGES
     }
 
     /// Leaves out what servers fail at most often, if trials show that it is what they fail at.
     async fn leave_suspects_out(&mut self) -> bool {
-        if self.leave_refused_media_out(Symptom::Fault).await || self.leave_refused_tools_out(Symptom::Fault).await {
+        if !Trials::new(self, Symptom::Fault).is_provider_well().await {
+            return false;
+        }
+        self.faults += 1;
+        if self.faults < CERTAIN {
             return true;
         }
-        // A server that answers a short question, and fails at a long conversation again and again, has no room for it.
-        self.is_too_long = self.request.attempt == FAULTS
-            && !self.is_small()
-            && Trials::new(self, Symptom::Fault).is_provider_well().await;
-        false
+        self.leave_refused_media_out(Symptom::Fault).await || self.leave_refused_tools_out(Symptom::Fault).await
     }
 
     /// Ends a call that cannot be mended. What the vendor's filter declines is a refusal, not a failure. What sounds like an
     /// overflow in words that nobody knows is taken for one: a conversation that is compacted for nothing goes on, one that
     /// is never compacted does not.
     fn give_up(self: Box<Self>, error: ModelError, report: &Report) -> Result<Begun, ModelError> {
+        if error.is_retryable() {
+            self.caller.unfinished.keep(&self);
+        }
         if !report.is_declined() {
             // Only at the first attempt: if a conversation that was compacted is refused in the same words, it is not that.
-            let sounds_so = self.request.attempt == 0 && report.sounds_like_overflow();
-            let may_overflow = match error.kind {
-                ModelErrorKind::Rejected => sounds_so,
-                ModelErrorKind::Unavailable => sounds_so || self.is_too_long,
-                _ => false,
-            };
+            let may_overflow = self.request.attempt == 0
+                && report.sounds_like_overflow()
+                && matches!(error.kind, ModelErrorKind::Rejected | ModelErrorKind::Unavailable);
             let is_quoted = |words: &str| adapt::is_quoted(&self.body, words);
             return Err(match error.kind {
                 ModelErrorKind::ContextOverflow if self.is_small() && report.is_echo(is_quoted) => {
@@ -266,6 +310,7 @@ impl Attempt {
         if self.changes.count > 0 {
             // A value that is refused says nothing about others.
             self.learned.fields.retain(|field| !self.changes.values.contains(field));
+            self.learned.wants_plain_roles &= !self.has_plain_roles;
             // Of several images one may be fine, and somebody else's.
             self.learned.media.retain(|one| !self.changes.media_of_call.contains(one));
             self.caller.memory.learn(&self.model, |known| known.merge(self.learned));

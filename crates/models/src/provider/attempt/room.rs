@@ -33,6 +33,9 @@ impl Attempt {
             return self.adapt_to_rate(rate);
         }
         let is_quoted = report.window_words().is_some_and(|words| adapt::is_quoted(&self.body, &words));
+        if report.window().is_none() && report.window_words().is_none() {
+            self.remember_overflow(report);
+        }
         let Some(window) = report.window().filter(|_| !is_quoted) else { return false };
         // What the model has read before fits, whatever this says.
         if window < self.learned.proven {
@@ -60,6 +63,19 @@ impl Attempt {
             });
         }
         false
+    }
+
+    /// Takes what has overflowed for the window, where the provider names none: later conversations are compacted before
+    /// they come so far. What a user wrote about windows is no overflow.
+    fn remember_overflow(&self, report: &Report) {
+        let sent = self.estimate();
+        let is_other = report.is_about_bytes() || report.is_echo(|words| adapt::is_quoted(&self.body, words));
+        if self.is_small() || is_other || sent < self.learned.proven {
+            return;
+        }
+        self.caller.memory.learn(&self.model, |learned| {
+            learned.window = Some(learned.window.map_or(sent, |known| known.min(sent)));
+        });
     }
 
     /// Learns from a request that is more than its rate allows in a whole minute. `true` if a shorter answer, which counts

@@ -22,7 +22,9 @@ impl Attempt {
         let sent: Vec<ToolSpec> = self.sent_tools().cloned().collect();
         let mut trials = Trials::new(self, symptom);
         // Otherwise it is not the tools.
-        if sent.is_empty() || !trials.is_provider_well().await || trials.with(Suspect::Tools(&sent)).await != Some(true)
+        if sent.is_empty()
+            || !trials.is_provider_well().await
+            || trials.surely_with(Suspect::Tools(&sent)).await != Some(true)
         {
             return false;
         }
@@ -30,6 +32,7 @@ impl Attempt {
         if !first.is_empty()
             && trials.with(Suspect::Tools(first)).await == Some(false)
             && trials.with(Suspect::Tools(second)).await == Some(false)
+            && trials.surely_with(Suspect::Tools(&sent)).await == Some(true)
         {
             self.changes.count += 1;
             self.learned.max_tools = Some(first.len());

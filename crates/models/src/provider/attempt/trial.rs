@@ -15,6 +15,7 @@ use crate::{
     model::{ModelError, ModelErrorKind, ModelRequest},
     provider::{
         call::{AnswerStream, Origin, Refused},
+        learned::Learned,
         wire::Written,
     },
 };
@@ -47,6 +48,18 @@ pub(super) enum Suspect<'s> {
     Medium(&'s Block),
 }
 
+/// A short question, with these images and documents.
+pub(super) fn question(attempt: &Attempt, media: Vec<Block>) -> ModelRequest {
+    let content = Content::Blocks([Block::Text(QUESTION.to_owned())].into_iter().chain(media).collect());
+    ModelRequest {
+        messages: [Message::User { content }].into(),
+        documents: attempt.request.documents.clone(),
+        options: ModelOptions { max_output_tokens: Some(ANSWER), ..ModelOptions::default() },
+        body: attempt.request.body.clone(),
+        ..ModelRequest::default()
+    }
+}
+
 /// Some trials for one call.
 pub(super) struct Trials<'a> {
     attempt: &'a Attempt,
@@ -57,7 +70,7 @@ pub(super) struct Trials<'a> {
 
 impl<'a> Trials<'a> {
     pub(super) fn new(attempt: &'a Attempt, symptom: Symptom) -> Self {
-        Self { attempt, symptom, made: 0, end: Instant::now() + LONGEST }
+        Self { attempt, symptom, made: 0, end: *attempt.trials_end.get_or_init(|| Instant::now() + LONGEST) }
     }
 
     /// Whether no more trials can be made.
@@ -91,18 +104,18 @@ impl<'a> Trials<'a> {
     }
 
     async fn ask(&mut self, media: Vec<Block>, tools: &[ToolSpec]) -> Option<bool> {
+        let request = ModelRequest { tools: tools.into(), ..question(self.attempt, media) };
+        self.is_refused(&request, &self.attempt.learned).await
+    }
+
+    /// Whether a request is refused that is written for a model of which so much is known.
+    pub(super) async fn is_refused(&mut self, request: &ModelRequest, learned: &Learned) -> Option<bool> {
+        if self.are_over() {
+            return None;
+        }
         self.made += 1;
         let attempt = self.attempt;
-        let content = Content::Blocks([Block::Text(QUESTION.to_owned())].into_iter().chain(media).collect());
-        let request = ModelRequest {
-            messages: [Message::User { content }].into(),
-            tools: tools.into(),
-            documents: attempt.request.documents.clone(),
-            options: ModelOptions { max_output_tokens: Some(ANSWER), ..ModelOptions::default() },
-            body: attempt.request.body.clone(),
-            ..ModelRequest::default()
-        };
-        let Written { body, .. } = attempt.write_request(&request).ok()?;
+        let Written { body, .. } = attempt.write_for(request, learned).ok()?;
         let trial = async {
             let response = match attempt.caller.send(attempt.wire, &attempt.model, Bytes::from(body)).await {
                 Ok(response) => response,

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use everturn_core::{Thinking, ToolChoice, ToolSpec};
+use everturn_core::{Message, Thinking, ToolChoice, ToolSpec};
 
 use super::Attempt;
 use crate::{
     model::{ModelError, ModelErrorKind, ModelRequest},
     provider::{
         adapt,
-        calls_as_text::write_calls_as_text,
+        calls_as_text::{join_neighbours, write_calls_as_text},
         catalog, instructions,
         learned::Learned,
         left_out,
@@ -54,13 +54,25 @@ impl Attempt {
         }
         let mut written = self.write_request(&self.request)?;
         self.tell_of_tools(&mut written.notices);
+        if self.changes.without_proofs {
+            written.notices.push(format!("earlier reasoning is left out: the provider of {} refuses it", self.model));
+        }
+        if self.learned.wants_plain_roles
+            && self.request.messages.iter().any(|said| matches!(said, Message::Tool { .. }))
+        {
+            written.notices.push(format!("tool calls are given as text: the provider of {} refuses them", self.model));
+        }
         written.notices.extend(left_out::notices(&self.request, &self.learned, &self.model));
         Ok(written)
     }
 
     /// A request without what the model does not take.
-    pub(super) fn write_request(&self, request: &ModelRequest) -> Result<Written, ModelError> {
-        let learned = &self.learned;
+    fn write_request(&self, request: &ModelRequest) -> Result<Written, ModelError> {
+        self.write_for(request, &self.learned)
+    }
+
+    /// The same for a model of which so much is known.
+    pub(super) fn write_for(&self, request: &ModelRequest, learned: &Learned) -> Result<Written, ModelError> {
         let (wants_summary, patch_of_agent) =
             (request.options.thinking == Some(Thinking::Summary), request.body.as_ref());
         let asked = request.options.effort;
@@ -71,7 +83,7 @@ impl Attempt {
             request.to_mut().tools = sent_tools(&request, learned).take(most).cloned().collect();
         }
         let takes_no_tools = learned.fields.contains("tools") || learned.takes_tools == Some(false);
-        if takes_no_tools || (learned.wants_tools_with_calls && request.tools.is_empty()) {
+        if takes_no_tools || learned.wants_plain_roles || (learned.wants_tools_with_calls && request.tools.is_empty()) {
             write_calls_as_text(&mut request);
         }
         if nearest.is_some() {
@@ -85,6 +97,9 @@ impl Attempt {
         }
         if learned.refuses_system {
             instructions::from_user(request.to_mut());
+        }
+        if learned.wants_plain_roles {
+            join_neighbours(&mut request);
         }
         let ask = Ask {
             from: &self.from,

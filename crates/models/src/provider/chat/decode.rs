@@ -188,11 +188,7 @@ fn finish(reason: &str) -> Result<ModelFinish, Fault> {
         | "guardrail_intervened" => ModelFinish::Refusal,
         "error" => return Err(Fault::Ended("an error of the model's host".to_owned())),
         "insufficient_system_resource" | "network_error" | "abort" => return Err(Fault::Ended(reason.to_owned())),
-        "model_context_window_exceeded" => {
-            let report =
-                json!({ "message": "the answer ran out of the context window", "code": "context_length_exceeded" });
-            return Err(Fault::Reported(Report::from_json(&report)));
-        }
+        "model_context_window_exceeded" => return Err(Fault::window_exceeded()),
         _ => ModelFinish::Stop,
     })
 }
@@ -280,9 +276,9 @@ impl Chunks {
         // index, a name alone begins one.
         let continues = |at: &usize| {
             let call = &self.calls[*at];
-            // Without ids, only a call whose input is whole shows that another one begins.
+            // Without ids of their own, only a call whose input is whole shows that another one begins.
             let goes_on = || arguments.is_null() || arguments == "" || !answer.has_whole_input(call.part);
-            name.is_empty() || (id.is_empty() && index.is_some() && goes_on()) || (!id.is_empty() && call.id == id)
+            name.is_empty() || (if id.is_empty() { index.is_some() } else { call.id == id } && goes_on())
         };
         let at = match known.filter(continues) {
             Some(at) => at,

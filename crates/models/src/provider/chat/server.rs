@@ -152,7 +152,7 @@ pub(super) fn rules(ask: &Ask<'_>) -> Rules {
     Rules {
         server,
         family,
-        ids: if is_mistral { Shape::Nine } else { Shape::AtMost(40) },
+        ids: if is_mistral || ask.learned.wants_short_ids { Shape::Nine } else { Shape::AtMost(40) },
         replay: match ask.learned.wants_reasoning {
             true => Replay::Required(" "),
             false => replay(server, family, &name, ask.settings),

@@ -48,6 +48,13 @@ impl Fault {
     pub(super) fn nonsense(frame: &str) -> Self {
         Self::Nonsense(bounded(frame))
     }
+
+    /// The answer has filled the window.
+    pub(super) fn window_exceeded() -> Self {
+        let words = "the answer ran out of the context window";
+        let report = serde_json::json!({ "message": words, "code": "context_length_exceeded" });
+        Self::Reported(Report::from_json(&report))
+    }
 }
 
 /// Makes the errors of one provider.

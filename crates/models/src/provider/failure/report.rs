@@ -19,6 +19,9 @@ const FOR_GOOD: &[&str] = &[
     "failed to parse grammar",
     "Failed to parse grammar",
     // Faults of a template, which come again.
+    "roles must alternate",
+    "roles are supported",
+    "role not supported",
     " at row ",
     "is not callable",
     "Jinja",
@@ -61,6 +64,9 @@ const UNPAID: &[&str] = &[
     "run out of credits",
     "account is suspended",
 ];
+
+/// The names that vendors give to a fault of their own: Anthropic, OpenAI, Gemini.
+const FAULTS: &[&str] = &["api_error", "server_error", "internal_error", "internal_server_error", "INTERNAL"];
 
 /// How much one request has of what a minute allows, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,6 +268,15 @@ impl Report {
         let words = self.words.to_lowercase();
         let marker = WINDOW.iter().find(|marker| number_after(&words, marker).is_some())?;
         Some(format!("{marker}{}", number_after(&words, marker)?))
+    }
+
+    /// Whether the provider speaks of a fault of its own, rather than of too much work.
+    pub(in crate::provider) fn is_fault(&self) -> bool {
+        match self.http {
+            Some(http) => matches!(http, 500 | 502),
+            // In a stream that had begun well.
+            None => matches!(self.status, Some(500 | 502)) || self.has_label(FAULTS),
+        }
     }
 
     /// Whether too much was asked for in a while, rather than at once.

@@ -14,11 +14,12 @@ mod round_trip_tests;
 use http::{HeaderMap, header::InvalidHeaderValue};
 use reqwest::Url;
 use secrecy::SecretString;
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::{
     answer::Decoder,
     frames::Framing,
+    model_list,
     wire::{Ask, ListedModel, Wire, Written, below, secret_header},
 };
 
@@ -101,28 +102,18 @@ fn with_query(mut url: Url, name: &str, value: &str) -> Url {
 
 /// The models that answer, with their limits.
 fn read_list(body: &[u8]) -> Vec<ListedModel> {
-    #[derive(Deserialize)]
-    struct List {
-        models: Vec<Model>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Model {
-        name: String,
-        input_token_limit: Option<u64>,
-        output_token_limit: Option<u64>,
-        supported_generation_methods: Option<Vec<String>>,
-    }
-    let Ok(List { models }) = serde_json::from_slice(body) else { return Vec::new() };
-    let answers = |model: &Model| match &model.supported_generation_methods {
+    let answers = |model: &Value| match model["supportedGenerationMethods"].as_array() {
         Some(methods) => methods.iter().any(|method| method == "generateContent"),
         None => true,
     };
-    let listed = models.into_iter().filter(answers).map(|model| ListedModel {
-        id: short_name(&model.name).to_owned(),
-        context_window: model.input_token_limit.filter(|limit| *limit > 0),
-        max_output: model.output_token_limit.filter(|limit| *limit > 0),
-        ..ListedModel::default()
+    let listed = model_list::entries(body).into_iter().filter(answers).filter_map(|model| {
+        Some(ListedModel {
+            id: short_name(model["name"].as_str()?).to_owned(),
+            context_window: model_list::count(&model, &["/inputTokenLimit"]),
+            max_output: model_list::count(&model, &["/outputTokenLimit"]),
+            is_for_chat: true,
+            ..ListedModel::default()
+        })
     });
     listed.collect()
 }

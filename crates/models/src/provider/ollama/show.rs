@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::provider::{describe::Described, wire::ListedModel};
+use crate::provider::{describe::Described, model_list, wire::ListedModel};
 
 /// The largest window that is asked of the operator's own machine unless configuration says more: windows take memory, and
 /// models claim hundreds of thousands of tokens.
@@ -66,24 +66,14 @@ fn chosen_window(parameters: &str) -> Option<u64> {
 
 /// Reads the list of models.
 pub(super) fn read_list(body: &[u8]) -> Vec<ListedModel> {
-    #[derive(Deserialize)]
-    struct List {
-        models: Vec<Model>,
-    }
-    #[derive(Deserialize)]
-    struct Model {
-        name: String,
-        details: Option<Details>,
-    }
-    #[derive(Deserialize)]
-    struct Details {
-        context_length: Option<u64>,
-    }
-    let Ok(List { models }) = serde_json::from_slice(body) else { return Vec::new() };
-    let listed = models.into_iter().map(|model| ListedModel {
-        id: model.name,
-        context_window: model.details.and_then(|details| details.context_length).filter(|length| *length > 0),
-        ..ListedModel::default()
+    let listed = model_list::entries(body).into_iter().filter_map(|model| {
+        let id = model["name"].as_str()?.to_owned();
+        Some(ListedModel {
+            is_for_chat: model_list::can_chat(&id),
+            id,
+            context_window: model_list::count(&model, &["/details/context_length"]),
+            ..ListedModel::default()
+        })
     });
     listed.collect()
 }

@@ -210,6 +210,25 @@ fn chat_oddities() {
             call 1: a {}
             Stop ?"#]],
     );
+    // The same with one id for all of them.
+    check(
+        ProviderKind::OpenAi,
+        concat!(
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"1\",\"function\":{\"name\":\"a\",\"arguments\":\"{\\\"x\\\":\"}}]}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"1\",\"function\":{\"name\":\"a\",\"arguments\":\"1}\"}}]}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"1\",\"function\":{\"name\":\"b\",\"arguments\":\"{}\"}}]}}]}\n\n",
+            "data: [DONE]\n\n",
+        ),
+        expect![[r#"
+            call 0 starts: a
+            call 0 input: {"x":
+            call 0 input: 1}
+            call 1 starts: b
+            call 1 input: {}
+            call 0: a {"x":1}
+            call 1: b {}
+            Stop ?"#]],
+    );
     // Whole calls without an index, with an object for input; and calls that are all number 0.
     check(
         ProviderKind::OpenAi,

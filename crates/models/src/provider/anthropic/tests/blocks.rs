@@ -107,7 +107,6 @@ fn reasons_to_stop() {
         ("pause_turn", ModelFinish::MaxTokens),
         ("compaction", ModelFinish::Stop),
         ("max_tokens", ModelFinish::MaxTokens),
-        ("model_context_window_exceeded", ModelFinish::MaxTokens),
         ("refusal", ModelFinish::Refusal),
     ] {
         // A call whose input was cut is none that may run.
