@@ -11,18 +11,13 @@ use crate::{
 pub(crate) fn run(runner_arguments: &[String]) -> Result<()> {
     components()?;
     step::run(cargo().args(["fmt", "--all", "--check"]))?;
-    step::run(cargo().args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--all-features",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
-    step::run(cargo().args(["doc", "--workspace", "--no-deps", "--locked"]).env("RUSTDOCFLAGS", "-D warnings"))?;
-    peers::install()?;
+    // Installing mostly waits for the network and the disk, so the compiler works meanwhile.
+    std::thread::scope(|scope| {
+        let installing = scope.spawn(peers::install);
+        let checked = check();
+        let installed = installing.join().unwrap_or_else(|_| bail!("the installation of peers crashed"));
+        checked.and(installed)
+    })?;
     let nextest = works("cargo-nextest", &["nextest", "--version"]);
     if nextest {
         step::run(cargo().args(["test", "--workspace", "--all-features", "--locked", "--doc", "--quiet"]))?;
@@ -38,6 +33,14 @@ pub(crate) fn run(runner_arguments: &[String]) -> Result<()> {
                 .args(runner_arguments),
         )
     }
+}
+
+/// Everything that the compiler finds without running anything. Both steps use the same features, so that dependencies are
+/// checked once.
+fn check() -> Result<()> {
+    let workspace = ["--workspace", "--all-features", "--locked"];
+    step::run(cargo().arg("clippy").args(workspace).args(["--all-targets", "--", "-D", "warnings"]))?;
+    step::run(cargo().args(["doc", "--no-deps"]).args(workspace).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// rustfmt and clippy, which a minimal installation of Rust lacks.

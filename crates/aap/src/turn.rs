@@ -113,10 +113,10 @@ impl Aap {
     }
 
     async fn agent_of(&self, caller: &Caller, session: &SessionId) -> Result<Arc<Agent>, ApiError> {
-        let record = self.engine.session(&caller.tenant, session).await?;
-        let record = record.ok_or_else(|| ApiError::no_session(session.as_str()))?;
-        let name = &record.config.agent;
-        match self.engine.agent_of_session(&caller.tenant, &record.config).await {
+        let config = self.engine.session_config(&caller.tenant, session).await?;
+        let config = config.ok_or_else(|| ApiError::no_session(session.as_str()))?;
+        let name = &config.agent;
+        match self.engine.agent_of_session(&caller.tenant, &config).await {
             Ok(agent) => Ok(agent),
             Err(SubmitError::UnknownAgent { .. }) => Err(ApiError::bad_request(format!(
                 "the session's agent {name:?} is not configured on this server any more"

@@ -1,12 +1,13 @@
 //! Compaction: what gives way once a conversation does not fit the context window, and what stays.
 //!
 //! A [`Compaction`] is a record in the log: together with full history it says exactly what the model is given, see
-//! [`context::compact`]. [`plan`] makes one. Large tool results give way first, then the oldest messages; the first user
+//! [`context::compact`]. [`plan`] makes one. Large tool results and large inputs of calls give way first, then the oldest messages; the first user
 //! message and the current one stay as they are for as long as they fit at all.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, Content, Message, Usage, context};
+pub use crate::shortening::{shorten, shorten_text};
+use crate::{Message, Usage, context, shortening::input_bytes};
 
 /// What the model is given of history from now on. See [`crate::Event::HistoryCompacted`].
 ///
@@ -35,6 +36,9 @@ pub struct Compaction {
     /// How many of the covered messages, the last ones, the summary does not stand for: it could not be made.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: usize,
+    /// The beginnings of the last of those messages, so that a model knows what it has done.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub excerpt: String,
     /// Whether the model is offered the tool `read_result`. Once it is, it stays: tools change with a compaction only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads_results: bool,
@@ -112,11 +116,16 @@ impl Compaction {
         }
         let mut text = String::from(SUMMARY_OPENS);
         // What was summarised must not pass for what stands after the summary.
-        text.push_str(&self.summary.replace(SUMMARY_CLOSES.trim(), "(End of the summary.)"));
+        let within = |said: &str| said.replace(SUMMARY_CLOSES.trim(), "(End of the summary.)");
+        text.push_str(&within(&self.summary));
         if self.left_out > 0 {
             let after = if self.summary.is_empty() { "" } else { " after that" };
             let count = self.left_out;
             text.push_str(&format!("\n[{count} messages{after} are left out: they could not be summarised.]"));
+            if !self.excerpt.is_empty() {
+                text.push_str("\n[The last of them began so:]\n");
+                text.push_str(&within(&self.excerpt));
+            }
         }
         text.push_str(SUMMARY_CLOSES);
         Some(Message::user(text))
@@ -130,65 +139,11 @@ const SUMMARY_CLOSES: &str = "\n[End of the summary.]";
 /// The tokens of that message beside the summary, at most.
 const STAND_IN: u64 = 48;
 
-/// The name of the tool that reads shortened results.
-pub const READ_RESULT: &str = "read_result";
-
 /// The fewest bytes that are kept of a message.
 const LEAST_KEPT: usize = 64;
 
-/// A message of whose text only the beginning and the end are kept, with a note that says what is missing. Images and
-/// documents become lines of the text. Answers of models and system messages stay as they are.
-pub fn shorten(message: &Message, keep: usize) -> Message {
-    match message {
-        Message::Tool { call_id, content, is_error } => {
-            let content =
-                Content::Text(ends(&content.text_and_media(), keep, |left_out| result_note(call_id, left_out)));
-            Message::Tool { call_id: call_id.clone(), content, is_error: *is_error }
-        }
-        Message::User { content } => Message::user(ends(&content.text_and_media(), keep, message_note)),
-        Message::System { .. } | Message::Assistant { .. } => message.clone(),
-    }
-}
-
-/// What is missing of a text.
-#[derive(Clone, Copy, Debug)]
-struct LeftOut {
-    from: usize,
-    bytes: usize,
-    total: usize,
-}
-
-/// The beginning and the end of a text, with a note in between.
-fn ends(text: &str, keep: usize, note: impl FnOnce(LeftOut) -> String) -> String {
-    if text.len() <= keep {
-        return text.to_owned();
-    }
-    // The beginning says more often what a text is about.
-    let from = text.floor_char_boundary(keep - keep / 3);
-    let to = text.ceil_char_boundary(text.len() - keep / 3).max(from);
-    let note = note(LeftOut { from, bytes: to - from, total: text.len() });
-    // A note that is longer than what it stands for is worth nothing.
-    if note.len() + 2 >= to - from {
-        return text.to_owned();
-    }
-    format!("{}\n{note}\n{}", &text[..from], &text[to..])
-}
-
-/// A text with its middle left out, for a summary or a transcript.
-pub fn shorten_text(text: &str, keep: usize) -> String {
-    ends(text, keep, |left_out| format!("[{} bytes are left out here]", left_out.bytes))
-}
-
-fn result_note(call: &CallId, LeftOut { from, bytes, total }: LeftOut) -> String {
-    let id = call.as_str();
-    format!(
-        "[{bytes} of {total} bytes are left out here. Call {READ_RESULT} with call_id {id:?} and offset {from} to read them.]"
-    )
-}
-
-fn message_note(LeftOut { bytes, total, .. }: LeftOut) -> String {
-    format!("[{bytes} of {total} bytes of this message are left out here: all of it does not fit the context window.]")
-}
+/// The name of the tool that reads shortened results.
+pub const READ_RESULT: &str = "read_result";
 
 /// What there is room for, in tokens.
 #[derive(Clone, Copy, Debug)]
@@ -215,12 +170,14 @@ pub struct Plan {
 /// How much gives way. Each gives more than the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
-    /// Large tool results.
+    /// Large tool results and large inputs of calls.
     Results,
     /// Also older messages, down to the target.
     Older,
     /// All steps but the last one, and most of its results.
     AllButLastStep,
+    /// The same, and nearly all of its results.
+    NearlyAllResults,
     /// Also parts of the user's messages.
     UserMessages,
     /// All but the first and the current user message.
@@ -260,6 +217,7 @@ pub fn plan(
         Level::Results,
         Level::Older,
         Level::AllButLastStep,
+        Level::NearlyAllResults,
         Level::UserMessages,
         Level::Everything,
         Level::EverythingElse,
@@ -302,10 +260,16 @@ impl Planner<'_> {
         made.reads_results |= made.shortened.iter().any(|shortened| self.is_result(shortened.at));
         let changed = made != *self.before;
         let tokens = self.tokens(&made, &sizes);
-        // To shorten results costs no call of a model, but it must be worth it: the next step would compact again.
-        let limit = if level == Level::Results { (budget / 2).max(target) } else { budget };
-        // Rather a short summary than a part of the user's words.
+        // To shorten results costs no call of a model, but it must be worth it: the next step would compact again. What the
+        // user said stays in any case.
+        let stays = self.room.fixed.saturating_add(self.task(&sizes));
+        let limit = match level {
+            Level::Results => (budget / 2).max(target).max(stays.saturating_add(budget.saturating_sub(stays) / 2)),
+            _ => budget,
+        };
+        // Rather a short summary than a part of the user's words; and none is longer than what it stands for.
         let summary = if matches!(level, Level::Results | Level::Older) { summary } else { summary / 4 };
+        let summary = summary.min(self.summarised(&made, &sizes));
         (changed && tokens.saturating_add(summary).saturating_add(STAND_IN) <= limit)
             .then_some(Plan { compaction: made, tokens })
     }
@@ -314,24 +278,31 @@ impl Planner<'_> {
         matches!(self.history.get(at), Some(Message::Tool { .. }))
     }
 
-    /// The results to shorten. Those that no model was given yet are given more room, together as much as a quarter.
+    /// The results to shorten, and the answers whose calls have large inputs: a model that no longer sees what it has
+    /// written would write it again. Results that no model was given yet are given more room, together as much as a quarter.
     fn results(&self, level: Level) -> Vec<Shortened> {
         let (seen, unseen) = match level {
             Level::Results | Level::Older => (self.room.budget / 16, self.room.budget / 4),
-            Level::AllButLastStep | Level::UserMessages | Level::Everything | Level::EverythingElse => {
-                (self.room.budget / 64, self.room.budget / 8)
+            Level::AllButLastStep => (self.room.budget / 64, self.room.budget / 8),
+            Level::NearlyAllResults | Level::UserMessages | Level::Everything | Level::EverythingElse => {
+                (self.room.budget / 64, self.room.budget / 32)
             }
         };
-        let is_result = |at: &usize| self.is_result(*at);
-        let fresh = (self.unseen..self.history.len()).filter(is_result).count() as u64;
+        let fresh = (self.unseen..self.history.len()).filter(|at| self.is_result(*at)).count() as u64;
+        let is_users = |at: usize| matches!(self.history.get(at), Some(Message::User { .. }));
         let mut shortened: Vec<_> =
-            self.before.shortened.iter().filter(|shortened| !self.is_result(shortened.at)).copied().collect();
-        for at in (self.before.covers.min(self.history.len())..self.history.len()).filter(is_result) {
+            self.before.shortened.iter().filter(|shortened| is_users(shortened.at)).copied().collect();
+        for at in self.before.covers.min(self.history.len())..self.history.len() {
             let limit = if at < self.unseen { seen } else { (unseen / fresh.max(1)).max(1) };
             let keep = bytes(limit);
             let earlier = self.before.keep(at);
             // A little more than the limit is not worth a note.
-            let is_large = || (self.size)(&self.history[at]) > limit.saturating_add(limit / 2).saturating_add(64);
+            let tokens = match &self.history[at] {
+                message @ Message::Tool { .. } => (self.size)(message),
+                message @ Message::Assistant { .. } => input_bytes(message) as u64 / 4,
+                Message::System { .. } | Message::User { .. } => continue,
+            };
+            let is_large = || tokens > limit.saturating_add(limit / 2).saturating_add(64);
             match earlier {
                 Some(earlier) => shortened.push(Shortened { at, keep: earlier.min(keep) }),
                 None if is_large() => shortened.push(Shortened { at, keep }),
@@ -356,14 +327,32 @@ impl Planner<'_> {
         self.history.iter().enumerate().map(size).collect()
     }
 
+    /// The tokens of what a summary stands for, the summary before it included.
+    fn summarised(&self, made: &Compaction, sizes: &[u64]) -> u64 {
+        let is_kept = |at: usize| {
+            made.first == Some(at)
+                || made.current == Some(at)
+                || matches!(self.history.get(at), Some(Message::System { .. }))
+        };
+        let from = self.before.covers.saturating_sub(self.before.left_out);
+        let anew: u64 = (from..made.covers.min(sizes.len())).filter(|at| !is_kept(*at)).map(|at| sizes[at]).sum();
+        let before = [&self.before.summary, &self.before.excerpt].map(|text| context::estimate_text(text));
+        before.iter().fold(anew, |sum, tokens| sum.saturating_add(*tokens))
+    }
+
+    /// The tokens of the first user message and of the current one.
+    fn task(&self, sizes: &[u64]) -> u64 {
+        let first = self.first.filter(|_| self.first != self.current);
+        [first, self.current].into_iter().flatten().map(|at| sizes[at]).sum()
+    }
+
     fn covers(&self, level: Level, sizes: &[u64]) -> Option<usize> {
         let Room { fixed, target, summary, .. } = *self.room;
         let keep = match level {
             Level::Results | Level::Older => {
-                let verbatim: u64 = [self.first, self.current].into_iter().flatten().map(|at| sizes[at]).sum();
-                target.saturating_sub(fixed + summary + STAND_IN + verbatim).max(target / 8)
+                target.saturating_sub(fixed + summary + STAND_IN + self.task(sizes)).max(target / 8)
             }
-            Level::AllButLastStep | Level::UserMessages => 0,
+            Level::AllButLastStep | Level::NearlyAllResults | Level::UserMessages => 0,
             Level::Everything | Level::EverythingElse => return Some(self.history.len()),
         };
         context::cut_by(self.history, self.before.covers, keep, |at| sizes[at])
@@ -375,9 +364,7 @@ impl Planner<'_> {
         let places = [made.first.filter(|_| self.first != self.current), self.current];
         for at in places.into_iter().flatten() {
             let others = self.tokens(made, sizes).saturating_sub(sizes[at]) + summary + STAND_IN;
-            let is_first = Some(at) != self.current;
-            let left = (budget - budget / 8).saturating_sub(others).max(budget / 16);
-            let limit = if is_first { left.min(budget / 16) } else { left };
+            let limit = (budget - budget / 16).saturating_sub(others).max(budget / 16);
             if sizes[at] <= limit {
                 continue;
             }

@@ -24,6 +24,7 @@ mod price;
 mod quota;
 mod said;
 mod segment;
+mod shortening;
 mod standing;
 pub mod submission;
 mod time;

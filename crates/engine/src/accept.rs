@@ -7,9 +7,7 @@ use everturn_core::{
     SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState, Usage,
     submission::{self, Submission},
 };
-use everturn_store::{
-    BeginTurn, Command, Rest, ResumeTurn, SessionRecord, Start, Supersede, TurnRecord, TurnStatus, Write,
-};
+use everturn_store::{BeginTurn, Command, Rest, ResumeTurn, Start, Supersede, Write};
 
 use crate::{
     Agent, Engine, Started, SubmissionKey, Submit, SubmitError,
@@ -19,6 +17,7 @@ use crate::{
     notices::Noticed,
     ownership::Owned,
     repetition::command_key,
+    session_head::SessionHead,
     spending, turn,
 };
 
@@ -64,6 +63,8 @@ pub(crate) struct Resume {
     pub(crate) expected_version: u64,
     pub(crate) turn: TurnId,
     pub(crate) state: TurnState,
+    /// What the session's turns have used.
+    pub(crate) used: Usage,
     pub(crate) earlier: EarlierHistory,
     pub(crate) answers: Vec<Answer>,
     /// See [`Event::Resumed`].
@@ -141,7 +142,8 @@ impl Engine {
             Some(superseded) => earlier.push(superseded),
             None => {}
         }
-        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
+        let used_elsewhere = Some(used_before);
+        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state, used_elsewhere };
         Ok(self.run(owned, earlier, enlisted, slot.take()))
     }
 
@@ -150,13 +152,13 @@ impl Engine {
         &self,
         submit: &Submit,
         place: Place,
-        record: &SessionRecord,
+        head: &SessionHead,
     ) -> Result<Started, SubmitError> {
         if self.0.draining() {
             return Err(SubmitError::ShuttingDown);
         }
         let limit = self.0.settings.session_queue;
-        if record.queued >= limit as u64 {
+        if head.queued >= limit as u64 {
             return Err(SubmitError::QueueFull { limit });
         }
         let Submission::Begin(input) = &submit.submission else { return Err(submission::Refused::Busy.into()) };
@@ -165,7 +167,7 @@ impl Engine {
         let command = BeginTurn {
             tenant: tenant.clone(),
             session: session.clone(),
-            expected_version: Some(record.version),
+            expected_version: Some(head.version),
             config,
             supersedes: None,
             turn: turn.clone(),
@@ -182,8 +184,12 @@ impl Engine {
         // Known before it is kept: the turn before it may end at any moment.
         self.0.queues.insert(&tenant, &session);
         self.commit_turn(Command::BeginTurn(Box::new(command))).await?;
-        // The turn before it may have ended while this one was being kept.
-        self.spawn_next(&tenant, &session);
+        // The turn before it may have ended while this one was being kept. If it has not, its task looks at the queue later:
+        // so the queue must be known, also if somebody found it empty meanwhile.
+        self.0.queues.insert(&tenant, &session);
+        if head.last_turn.as_ref().is_none_or(|last| self.0.live.get(&last.id).is_none()) {
+            self.spawn_next(&tenant, &session);
+        }
         Ok(Started { tenant, session, turn, leg_start: 0, tail: None })
     }
 
@@ -225,11 +231,12 @@ impl Engine {
         key: Option<&SubmissionKey>,
         slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
-        let Resume { expected_version, turn, state, earlier, answers, options } = resume;
+        let Resume { expected_version, turn, state, used, earlier, answers, options } = resume;
         let answers = forms::settle(&state, answers)?;
         let writes = forms::closed(&state, &answers);
         let event = Event::Resumed { answers, options };
-        let taken = Taken { expected_version, turn, earlier, state, event, writes };
+        let used_elsewhere = used.saturating_sub(state.usage);
+        let taken = Taken { expected_version, turn, earlier, state, used_elsewhere, event, writes };
         let started = self.take_up(tenant, place, taken, key, slot).await?;
         self.0.metrics.turns_resumed.inc();
         Ok(started)
@@ -245,7 +252,7 @@ impl Engine {
         slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         let Place { session, agent, config } = place;
-        let Taken { expected_version, turn, earlier, mut state, event, writes } = taken;
+        let Taken { expected_version, turn, earlier, mut state, used_elsewhere, event, writes } = taken;
         let (tenant, at, head) = (tenant.clone(), Timestamp::now(), state.head);
         state.apply(head + 1, &event);
         let segment = segment(head + 1, at, &[event]);
@@ -266,7 +273,8 @@ impl Engine {
         let enlisted = self.enlist(&tenant, &session, &turn, head);
         enlisted.live.tail.publish(segment);
         self.0.watchers.tell(&tenant, &session);
-        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state };
+        let used_elsewhere = Some(used_elsewhere);
+        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state, used_elsewhere };
         self.0.warm.forget(&owned.tenant, &owned.session);
         Ok(self.run(owned, earlier, enlisted, slot.take()))
     }
@@ -278,6 +286,8 @@ pub(crate) struct Taken {
     pub(crate) turn: TurnId,
     pub(crate) earlier: EarlierHistory,
     pub(crate) state: TurnState,
+    /// What the session's other turns have used.
+    pub(crate) used_elsewhere: Usage,
     pub(crate) event: Event,
     pub(crate) writes: Vec<Write>,
 }
@@ -287,9 +297,4 @@ pub(crate) fn segment(first_seq: u64, at: Timestamp, events: &[Event]) -> Segmen
     let mut builder = SegmentBuilder::new(first_seq);
     events.iter().for_each(|event| builder.push(at, event));
     builder.take()
-}
-
-/// Whether a turn has not begun.
-pub(crate) fn is_queued(turn: &TurnRecord) -> bool {
-    turn.status == TurnStatus::Queued
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use everturn_core::{
-    Compaction, Content, Event, Message, Outcome, Usage,
+    Compaction, Content, Event, Message, Outcome, ToolSpec, Usage,
     compaction::{Change, Plan, Room, plan, shorten_text},
     context,
 };
@@ -19,6 +19,9 @@ use crate::{
 const GUESSED_WINDOW: u64 = 128_000;
 /// The longest summary that is accepted, in tokens.
 const LONGEST_SUMMARY: u64 = 16_384;
+
+/// The tokens that are kept free for an answer in any case.
+const LEAST_ANSWER: u64 = 256;
 
 /// What came of a plan.
 pub(crate) enum Carried {
@@ -49,15 +52,24 @@ impl Turn {
             let size = self.estimated_context();
             self.current_model().prepare(size).await;
             let room = self.room(overflowed);
-            if size <= room.budget {
+            if size <= room.budget || (overflowed.is_none() && self.waits_for_summary(size)) {
                 return Ok(true);
             }
             let Some(plan) = self.planned(&room, false) else { break };
             // A provider that lets nobody in, or asks to wait, will say the same of the turn's own call: nothing is lost by
-            // asking. One that has said that the conversation is too long must be given less.
-            let without = if overflowed.is_none() { WithoutSummary::Wait } else { WithoutSummary::LeaveOut };
+            // asking. One that has said that the conversation is too long must be given less, and so must one whose window
+            // is known to be too small.
+            let may_wait = overflowed.is_none() && self.may_fit(size);
+            let without = if may_wait { WithoutSummary::Wait } else { WithoutSummary::LeaveOut };
             match Box::pin(self.carry_out(plan, &room, size, without, None)).await? {
-                Carried::Out | Carried::Failed(_) => return Ok(true),
+                Carried::Out => return Ok(true),
+                Carried::Failed(error) => {
+                    self.unsummarised = Some(size);
+                    self.notice(format!(
+                        "the conversation goes on without a summary, which could not be made yet: {error}"
+                    ))?;
+                    return Ok(true);
+                }
                 Carried::ToAnotherModel => {}
             }
         }
@@ -67,6 +79,77 @@ impl Turn {
         }
         self.close(Outcome::MaxTokens, Usage::default(), "Tool call not run: the context window is full").await?;
         Ok(false)
+    }
+
+    /// Leaves out the tools that take more than three quarters of the window: those of the application stay first, then those that
+    /// come first. Says how many tools are left out.
+    pub(crate) fn fit_tools(&self, specs: &mut Vec<ToolSpec>) -> usize {
+        let Some(window) = self.context_window().filter(|window| context::estimate_tools(specs) > window / 4 * 3)
+        else {
+            return 0;
+        };
+        let is_own = |spec: &ToolSpec| self.config.client_tools.iter().any(|own| own.name == spec.name);
+        let before = specs.len();
+        let mut left = window / 4 * 3;
+        let mut kept = vec![false; before];
+        for own_first in [true, false] {
+            for (at, spec) in specs.iter().enumerate().filter(|(_, spec)| is_own(spec) == own_first) {
+                let tokens = context::estimate_tools(std::slice::from_ref(spec));
+                kept[at] = tokens <= left;
+                left = left.saturating_sub(tokens);
+            }
+        }
+        let mut kept = kept.into_iter();
+        specs.retain(|_| kept.next().unwrap_or(false));
+        before - specs.len()
+    }
+
+    /// Tells readers that tools are left out because they do not fit.
+    pub(crate) fn tell_left_out_tools(&mut self) -> Result<(), Stopped> {
+        let mut specs = self.agent.tool_specs(&self.config, &self.shared.tools);
+        let (all, tokens) = (specs.len(), context::estimate_tools(&specs));
+        let left_out = self.fit_tools(&mut specs);
+        if left_out == 0 {
+            return Ok(());
+        }
+        let window = self.context_window().unwrap_or_default();
+        let notice = format!(
+            "{left_out} of {all} tools are left out: their descriptions have about {tokens} tokens, and the model's context \
+             window has {window}; give the agent fewer tools, or a model with a larger window"
+        );
+        self.notice(notice)
+    }
+
+    /// Whether a summary could not be made a moment ago, and the conversation has grown little since.
+    fn waits_for_summary(&self, size: u64) -> bool {
+        let window = self.context_window().unwrap_or(GUESSED_WINDOW);
+        self.may_fit(size) && self.unsummarised.is_some_and(|before| size < before + window / 8)
+    }
+
+    /// Whether a request of so many tokens may fit the window, as far as anybody knows.
+    fn may_fit(&self, size: u64) -> bool {
+        self.context_window().is_none() || size <= self.most()
+    }
+
+    /// The most that a request may have so that an answer, if a short one, still fits the window.
+    fn most(&self) -> u64 {
+        let window = self.context_window().unwrap_or(GUESSED_WINDOW);
+        window - (window / 16).max(LEAST_ANSWER).min(window / 4)
+    }
+
+    /// The tokens of the first user message and of the current one, which stay as long as they fit at all.
+    fn task(&self) -> u64 {
+        let is_user = |message: &&Message| matches!(message, Message::User { .. });
+        let history = self.earlier_given();
+        let first = match self.compaction() {
+            Some(Compaction { covers: 1.., system: Some(_), first, shortened, .. }) => {
+                let is_whole = |at: &usize| !shortened.iter().any(|shortened| shortened.at == *at);
+                first.filter(is_whole).and_then(|at| history.full().nth(at))
+            }
+            Some(_) | None => history.full().find(is_user),
+        };
+        let current = self.state.settled().iter().rev().find(is_user);
+        [first, current].into_iter().flatten().map(|message| self.size_of(message)).sum()
     }
 
     /// Compacts history because somebody asked for it, to a third of what it is, and ends the turn. Nothing changes where
@@ -106,8 +189,11 @@ impl Turn {
         let fixed = instructions + context::estimate_tools(&self.tool_specs());
         // Long instructions leave less for the answer, too.
         let reserve = reserve.min(window.saturating_sub(fixed) / 2);
-        let fitting = window - reserve;
-        let budget = overflowed.map_or(fitting, |used| (used * 3 / 4).min(fitting));
+        // The user's words stay, also where less is left for the answer then.
+        let is_tight = fixed + self.task() > (window - reserve) * 3 / 4;
+        let fitting = if is_tight { self.most().max(window - reserve) } else { window - reserve };
+        let shorter = |used: u64| if is_tight { used * 7 / 8 } else { used * 3 / 4 };
+        let budget = overflowed.map_or(fitting, |used| shorter(used).min(fitting));
         // Far below the budget: each compaction costs a call, and what the provider has in its cache.
         let target = (overflowed.map_or(window, |used| used.min(window)) / 3).min(budget * 2 / 3);
         let beside = budget.saturating_sub(fixed);
@@ -169,26 +255,37 @@ impl Turn {
         } else {
             match Box::pin(self.summarise(span)).await {
                 Ok(summary) => {
-                    (compaction.summary, compaction.left_out) = (summary, 0);
+                    (compaction.summary, compaction.left_out, compaction.excerpt) = (summary, 0, String::new());
                     compaction.usage = self.take_summary();
                 }
                 Err(error) => {
-                    if let Some(spent) = self.spend_summary() {
+                    let may_be_made_later = matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Denied);
+                    let is_left_out = match without_summary {
+                        WithoutSummary::GiveUp => false,
+                        WithoutSummary::Wait => !may_be_made_later,
+                        WithoutSummary::LeaveOut => true,
+                    };
+                    let has_another = self.model + 1 < self.agent.models.len();
+                    if (has_another || !is_left_out)
+                        && let Some(spent) = self.spend_summary()
+                    {
                         self.record_all(&[], vec![spent])?;
                     }
-                    if self.model + 1 < self.agent.models.len() {
+                    if has_another {
                         let model = self.agent.models[self.model + 1].name().to_owned();
                         self.record(Event::ModelChanged { model, reason: error.message })?;
                         self.model += 1;
                         return Ok(Carried::ToAnotherModel);
                     }
-                    let may_be_made_later = matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Denied);
-                    match without_summary {
-                        WithoutSummary::GiveUp => return Ok(Carried::Failed(error)),
-                        WithoutSummary::Wait if may_be_made_later => return Ok(Carried::Failed(error)),
-                        WithoutSummary::Wait | WithoutSummary::LeaveOut => {}
+                    if !is_left_out {
+                        return Ok(Carried::Failed(error));
                     }
                     tracing::warn!(turn = %self.log.turn(), %error, "history was not summarised; its oldest part is left out");
+                    compaction.usage = self.take_summary();
+                    let beside = tokens.saturating_add(context::estimate_text(&compaction.summary));
+                    let left = (room.budget.saturating_sub(beside) / 2).min(room.summary.max(room.budget / 8));
+                    compaction.excerpt =
+                        self.excerpt(span, usize::try_from(left.saturating_mul(4)).unwrap_or(usize::MAX));
                 }
             }
         }

@@ -7,13 +7,14 @@ use everturn_core::{
     Answer, CallId, CallRoute, CallState, Content, Event, FormId, FormKind, FormOpened, Json, SessionId, TenantId,
     Timestamp, TurnId, TurnState,
 };
-use everturn_store::{
-    Expect, Record, RecordFilter, RecordKind, RecordRow, Refusal, SessionRecord, StoreError, TurnStatus, Write,
-};
+use everturn_store::{Expect, Record, RecordFilter, RecordKind, RecordRow, Refusal, StoreError, TurnStatus, Write};
 use everturn_tools::{FormRequest, answer_from_text, approval_schema, check_answer};
 use serde::Deserialize;
 
-use crate::{Engine, Started, Submit, SubmitError, committer::CommitError, repetition::command_key, turn::Turn};
+use crate::{
+    Engine, Started, Submit, SubmitError, committer::CommitError, repetition::command_key, session_head::SessionHead,
+    turn::Turn,
+};
 
 /// How many open forms of a session are looked through for what a running tool asks.
 const MAX_OPEN: usize = 100;
@@ -124,10 +125,10 @@ impl Engine {
     pub(crate) async fn answer_question(
         &self,
         submit: &Submit,
-        record: &SessionRecord,
+        head: &SessionHead,
     ) -> Result<Option<Started>, SubmitError> {
         let Submit { tenant, reply, key, .. } = submit;
-        let running = record.last_turn.as_ref().filter(|turn| turn.status == TurnStatus::Running);
+        let running = head.last_turn.as_ref().filter(|turn| turn.status == TurnStatus::Running);
         let (Some(reply), Some(turn)) = (reply, running) else { return Ok(None) };
         let asked = match &reply.form {
             Some(form) => Some(form.clone()),
@@ -135,7 +136,7 @@ impl Engine {
             None if submit.on_busy == OnBusy::Interrupt => None,
             None => {
                 let state = Some(FormState::Open.as_str().to_owned());
-                let filter = RecordFilter { session: Some(record.id.clone()), state };
+                let filter = RecordFilter { session: Some(head.id.clone()), state };
                 let open =
                     self.forms(tenant, &filter, None, MAX_OPEN).await?.into_iter().map(|form| form.opened.form_id);
                 open.filter(|form| self.0.questions.contains(form)).last()
@@ -146,7 +147,7 @@ impl Engine {
             return Ok(None);
         };
         let row = self.0.store.record(tenant, RecordKind::Form, form.as_str()).await?;
-        let row = row.filter(|row| row.record.session.as_ref() == Some(&record.id));
+        let row = row.filter(|row| row.record.session.as_ref() == Some(&head.id));
         let Some(row) = row else { return Ok(None) };
         let revision = Some(row.revision);
         let opened = Form::of(row).filter(|form| form.state == FormState::Open.as_str());
@@ -158,7 +159,7 @@ impl Engine {
         let leg_start = tail.as_ref().map_or(0, |tail| tail.head().seq) + 1;
         let expects = vec![Expect { kind: RecordKind::Form, id: form.as_str().to_owned(), revision }];
         let writes = vec![closing(&opened, FormState::Answered, Some(value.clone()))];
-        let kept = command_key(key.as_ref(), &record.id, &turn.id, leg_start);
+        let kept = command_key(key.as_ref(), &head.id, &turn.id, leg_start);
         match self.put_if(tenant, expects, writes, kept).await {
             Ok(()) => {}
             Err(CommitError::Refused(Refusal::Changed)) => return Err(SubmitError::FormClosed { form }),
@@ -170,7 +171,7 @@ impl Engine {
             }
         }
         answering.give(value).await;
-        let (tenant, session, turn) = (tenant.clone(), record.id.clone(), turn.id.clone());
+        let (tenant, session, turn) = (tenant.clone(), head.id.clone(), turn.id.clone());
         Ok(Some(Started { tenant, session, turn, leg_start, tail }))
     }
 }

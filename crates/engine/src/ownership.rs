@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use everturn_core::{SessionConfig, SessionId, TenantId, TurnId, TurnState};
+use everturn_core::{SessionConfig, SessionId, TenantId, TurnId, TurnState, Usage};
 use everturn_store::{ClaimedTurn, StoreError};
 
 use crate::{
@@ -34,6 +34,8 @@ pub(crate) struct Owned {
     pub(crate) turn: TurnId,
     pub(crate) epoch: u64,
     pub(crate) state: TurnState,
+    /// What the session's other turns have used, if that is known.
+    pub(crate) used_elsewhere: Option<Usage>,
 }
 
 impl Engine {
@@ -45,7 +47,7 @@ impl Engine {
         mut enlisted: Enlisted,
         slot: Option<Slot>,
     ) -> Started {
-        let Owned { tenant, session, agent, config, turn: id, epoch, state } = owned;
+        let Owned { tenant, session, agent, config, turn: id, epoch, state, used_elsewhere } = owned;
         let live = Arc::clone(&enlisted.live);
         let started = Started {
             tenant: tenant.clone(),
@@ -68,9 +70,13 @@ impl Engine {
             config,
             log,
             state,
+            used_elsewhere,
             earlier,
             without_refused: None,
             spoken: None,
+            sent: 0,
+            is_summariser_silent: false,
+            unsummarised: None,
             model,
             documents: Documents::default(),
             permissions: Permissions::default(),
@@ -176,7 +182,8 @@ impl Engine {
         let config = record.config;
         let agent = self.agent_or_stand_in(tenant, &config).await?;
         let (tenant, session, turn) = (tenant.clone(), session.clone(), turn.clone());
-        Ok(Some((Owned { tenant, session, agent, config, turn, epoch: *epoch, state }, earlier)))
+        let owned = Owned { tenant, session, agent, config, turn, epoch: *epoch, state, used_elsewhere: None };
+        Ok(Some((owned, earlier)))
     }
 }
 

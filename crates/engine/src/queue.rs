@@ -4,35 +4,41 @@
 //! nobody works on, at its start, does too.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, HashSet},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use everturn_core::{Event, SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState};
-use everturn_store::{Refusal, SessionRecord, StoreError, TurnRecord, TurnStatus};
+use everturn_store::{Refusal, StoreError, TurnRecord, TurnStatus};
 use futures_util::future::BoxFuture;
 
 use crate::{
     Engine, Started, SubmitError,
-    accept::{Place, Taken, is_queued},
+    accept::{Place, Taken},
     earlier_history::EarlierHistory,
+    session_head::SessionHead,
     spending,
 };
 
 /// How many sessions with a queue that nobody works on are looked for at a time.
 const STALLED_BATCH: usize = 500;
-/// How many of a session's turns are looked at for those that are queued.
-const QUEUE_PAGE: usize = 8;
 /// How long to wait before another attempt at a queue.
 const QUEUE_WAIT: Duration = Duration::from_millis(500);
 
 /// The sessions that have queued turns, as far as this process knows: so that the end of a turn need not ask the store.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
-    known: Mutex<HashSet<(TenantId, SessionId)>>,
+    known: Mutex<Known>,
     /// Those that were found without anybody working on them, and are being worked on now.
     taken_over: Mutex<HashSet<(TenantId, SessionId)>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Each with the number of its last insertion.
+    queues: HashMap<(TenantId, SessionId), u64>,
+    insertions: u64,
 }
 
 impl Queues {
@@ -46,18 +52,30 @@ impl Queues {
     }
 
     pub(crate) fn insert(&self, tenant: &TenantId, session: &SessionId) {
-        let mut queues = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.insert((tenant.clone(), session.clone()));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insertions += 1;
+        let insertion = known.insertions;
+        known.queues.insert((tenant.clone(), session.clone()), insertion);
     }
 
     pub(crate) fn contains(&self, tenant: &TenantId, session: &SessionId) -> bool {
-        let queues = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        !queues.is_empty() && queues.contains(&(tenant.clone(), session.clone()))
+        self.insertion(tenant, session).is_some()
     }
 
-    fn remove(&self, tenant: &TenantId, session: &SessionId) {
-        let mut queues = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.remove(&(tenant.clone(), session.clone()));
+    /// The number of a queue's last insertion, if it is known.
+    fn insertion(&self, tenant: &TenantId, session: &SessionId) -> Option<u64> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // Most of the time there is none, and no name need be copied to find that out.
+        if known.queues.is_empty() { None } else { known.queues.get(&(tenant.clone(), session.clone())).copied() }
+    }
+
+    /// Forgets a queue that was found empty, unless something was added to it since `insertion`.
+    fn remove(&self, tenant: &TenantId, session: &SessionId, insertion: Option<u64>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = (tenant.clone(), session.clone());
+        if known.queues.get(&name).copied() == insertion {
+            known.queues.remove(&name);
+        }
     }
 }
 
@@ -87,16 +105,19 @@ impl Engine {
 
     async fn work_on_queue(&self, tenant: &TenantId, session: &SessionId) {
         while !self.0.draining() {
+            let insertion = self.0.queues.insertion(tenant, session);
             match Box::pin(self.look_at_queue(tenant, session)).await {
                 Ok(Looked::Started(started)) => {
                     tracing::debug!(turn = %started.turn, "a queued turn begins");
                     return;
                 }
                 Ok(Looked::Busy) => return,
-                Ok(Looked::Empty) => return self.0.queues.remove(tenant, session),
+                Ok(Looked::Empty) => return self.0.queues.remove(tenant, session, insertion),
                 // Somebody else was faster, or the session changed in between: look again.
                 Err(SubmitError::Rejected(Refusal::Changed)) => {}
-                Err(SubmitError::NotFound | SubmitError::Rejected(_)) => return self.0.queues.remove(tenant, session),
+                Err(SubmitError::NotFound | SubmitError::Rejected(_)) => {
+                    return self.0.queues.remove(tenant, session, insertion);
+                }
                 Err(error) => {
                     tracing::warn!(%session, %error, "cannot start a queued turn yet");
                     tokio::time::sleep(QUEUE_WAIT).await;
@@ -119,16 +140,16 @@ impl Engine {
         // looked at once more, since a slot may take long and nobody must wait for it.
         let gate = self.0.sessions.of(tenant, session.as_str());
         let _alone = gate.lock().await;
-        let (record, next) = match self.next_in_queue(tenant, session).await? {
+        let (head, next) = match self.next_in_queue(tenant, session).await? {
             Ok((_, next)) if next.by != by => return Err(SubmitError::Rejected(Refusal::Changed)),
             Ok(next) => next,
             Err(looked) => return Ok(looked),
         };
         let TurnRecord { id: turn, messages: input, begins_history, by, options, .. } = next;
-        let earlier = self.session_history(&record).await?.earlier;
+        let earlier = self.session_history(&head).await?.earlier;
         let last_used = earlier.last_used();
         let earlier = if begins_history { EarlierHistory::default().after(last_used) } else { earlier };
-        let agent = self.agent_or_stand_in(tenant, &record.config).await?;
+        let agent = self.agent_or_stand_in(tenant, &head.config).await?;
         let started = TurnStarted {
             agent: agent.name.clone(),
             opens_session: false,
@@ -136,20 +157,21 @@ impl Engine {
             begins_history,
             request: None,
             compacts: false,
-            used_before: record.usage,
+            used_before: head.usage,
             last_used,
             by: by.clone(),
             options,
         };
         let taken = Taken {
-            expected_version: record.version,
+            expected_version: head.version,
             turn,
             earlier,
             state: TurnState::default(),
+            used_elsewhere: head.usage,
             event: Event::TurnStarted(started),
             writes: vec![spending::turn_begun(&agent, by, Timestamp::now())],
         };
-        let place = Place { session: session.clone(), agent, config: record.config };
+        let place = Place { session: session.clone(), agent, config: head.config };
         let started = self.take_up(tenant, place, taken, None, &mut Some(slot)).await?;
         self.0.metrics.turns_started.inc();
         Ok(Looked::Started(started))
@@ -160,14 +182,14 @@ impl Engine {
         &self,
         tenant: &TenantId,
         session: &SessionId,
-    ) -> Result<Result<(SessionRecord, TurnRecord), Looked>, SubmitError> {
+    ) -> Result<Result<(SessionHead, TurnRecord), Looked>, SubmitError> {
         let record = self.0.store.session(tenant, session).await?.ok_or(SubmitError::NotFound)?;
         match record.last_turn.as_ref().map(|turn| &turn.status) {
             Some(TurnStatus::Running | TurnStatus::Waiting(_)) => return Ok(Err(Looked::Busy)),
             Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None => {}
         }
-        let next = self.queued_in(&record).await?.into_iter().next();
-        Ok(next.map(|next| (record, next)).ok_or(Looked::Empty))
+        let next = self.0.store.queued(tenant, session, 1).await?.pop();
+        Ok(next.map(|next| (record.into(), next)).ok_or(Looked::Empty))
     }
 
     /// Goes on with the queues that nobody works on.
@@ -189,24 +211,7 @@ impl Engine {
 
     /// The turns of a session that are queued, in order.
     pub async fn queued(&self, tenant: &TenantId, session: &SessionId) -> Result<Vec<TurnRecord>, StoreError> {
-        match self.0.store.session(tenant, session).await? {
-            Some(record) => self.queued_in(&record).await,
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// The same. Looks at the newest turns alone, among which there are also those that were ended while they were queued.
-    async fn queued_in(&self, record: &SessionRecord) -> Result<Vec<TurnRecord>, StoreError> {
-        let (mut queued, mut below) = (VecDeque::new(), None);
-        let all = usize::try_from(record.queued).unwrap_or(usize::MAX);
-        while queued.len() < all {
-            let limit = (all - queued.len()).max(QUEUE_PAGE);
-            let page = self.0.store.turns_below(&record.tenant, &record.id, below, limit).await?;
-            let Some(oldest) = page.last() else { break };
-            below = Some(oldest.ordinal);
-            page.into_iter().filter(is_queued).for_each(|turn| queued.push_front(turn));
-        }
-        Ok(queued.into())
+        self.0.store.queued(tenant, session, usize::MAX).await
     }
 
     /// Names of the queued turns.

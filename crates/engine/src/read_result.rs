@@ -13,6 +13,7 @@ impl Turn {
     /// result: between two compactions the list does not change, since providers cache it.
     pub(crate) fn tool_specs(&self) -> Vec<ToolSpec> {
         let mut specs = self.agent.tool_specs(&self.config, &self.shared.tools);
+        self.fit_tools(&mut specs);
         if self.compaction().is_some_and(|compaction| compaction.reads_results) {
             self.add_read_result(&mut specs);
         }

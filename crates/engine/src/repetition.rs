@@ -2,8 +2,10 @@
 //!
 //! A key makes them one: the first is kept together with its key, a second one of that key gets the same leg to read.
 
+use std::time::Duration;
+
 use everturn_core::{SessionId, TenantId, Timestamp, TurnId};
-use everturn_store::{CommandKey, Refusal, StoreError};
+use everturn_store::{Command, CommandKey, Put, Refusal, StoreError};
 use serde::{Deserialize, Serialize};
 
 use crate::{Engine, OpenError, Started, Submit, SubmitError, Target};
@@ -42,6 +44,24 @@ impl Engine {
     /// Whether something was submitted with this key.
     pub async fn was_submitted(&self, tenant: &TenantId, key: &str) -> Result<bool, StoreError> {
         Ok(self.0.store.kept(tenant, key, Timestamp::now()).await?.is_some())
+    }
+
+    /// Keeps a name in the background, so that [`Self::was_submitted`] knows it: after a while, or when the server is stopped.
+    pub fn keep_name(&self, tenant: &TenantId, name: String) {
+        /// What is lost if the process dies in between.
+        const WHILE: Duration = Duration::from_secs(1);
+        let (engine, tenant) = (self.clone(), tenant.clone());
+        self.0.tasks.spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(WHILE) => {}
+                () = engine.0.drain.cancelled() => {}
+            }
+            let key = Some(CommandKey { key: name, fingerprint: String::new(), outcome: String::new() });
+            let put = Put { tenant, expects: Vec::new(), writes: Vec::new(), key, at: Timestamp::now() };
+            if let Err(error) = engine.0.committer.commit(Command::Put(Box::new(put))).await {
+                tracing::debug!(%error, "a name was not kept");
+            }
+        });
     }
 
     /// Whether the turn that a submission with this key began was taken away since, from a session that is still there.

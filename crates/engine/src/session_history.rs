@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use everturn_core::{SessionId, TenantId, TurnId, TurnState};
-use everturn_store::{SessionRecord, StoreError, TurnOutline, TurnRecord, TurnStatus};
+use everturn_store::{StoreError, TurnOutline, TurnRecord, TurnStatus};
 
 use crate::{
     Engine, ReadError,
     earlier_history::{EarlierHistory, EarlierTurn, has_begun},
     metrics::Label,
-    warm_sessions::WarmSession,
+    session_head::SessionHead,
 };
 
 /// How long a turn that has come to rest may take to leave. It takes no time; the store knows as much if it does.
@@ -30,19 +30,19 @@ pub(crate) struct SessionHistory {
 
 impl Engine {
     /// The history of a session in which no turn runs.
-    pub(crate) async fn session_history(&self, record: &SessionRecord) -> Result<SessionHistory, ReadError> {
+    pub(crate) async fn session_history(&self, head: &SessionHead) -> Result<SessionHistory, ReadError> {
         // The end of a turn is seen a moment before its task has left what the next one needs.
-        if let Some(leaving) = record.last_turn.as_ref().and_then(|last| self.0.live.get(&last.id)) {
+        if let Some(leaving) = head.last_turn.as_ref().and_then(|last| self.0.live.get(&last.id)) {
             leaving.stopped(LEAVING).await;
         }
-        let warm = self.0.warm.get(record);
+        let warm = self.0.warm.get(head);
         let kind = if warm.is_some() { "memory" } else { "store" }.to_owned();
         self.0.metrics.history_loads.get_or_create(&Label { kind }).inc();
-        if let Some(WarmSession { earlier, waiting, .. }) = warm {
-            return Ok(SessionHistory { earlier, waiting: waiting.map(|waiting| waiting.state) });
+        if let Some((earlier, waiting)) = warm {
+            return Ok(SessionHistory { earlier, waiting });
         }
-        let (tenant, session) = (&record.tenant, &record.id);
-        match &record.last_turn {
+        let (tenant, session) = (&head.tenant, &head.id);
+        match &head.last_turn {
             Some(last) if matches!(last.status, TurnStatus::Waiting(_)) => {
                 let earlier = self.history_before(tenant, session, &last.id).await?;
                 Ok(SessionHistory { earlier, waiting: Some(self.fold(&last.id).await?) })

@@ -47,8 +47,9 @@ pub struct Settings {
     pub queued_turns: usize,
     /// How long a submission waits for a free slot.
     pub queue_timeout: Duration,
-    /// How long a provider may take to begin its answer. Servers that load a model first have as long as a silence may be.
-    pub first_byte_timeout: Duration,
+    /// How long a provider may take to begin its answer. `None`: one minute; servers that load a model first have as long as
+    /// a silence may be.
+    pub first_byte_timeout: Option<Duration>,
     /// How long a provider may be silent within a call, without so much as a ping. `None`: five minutes for models that
     /// think, one for others.
     pub step_idle_timeout: Option<Duration>,
@@ -90,7 +91,7 @@ impl Default for Settings {
             concurrent_turns: 10_000,
             queued_turns: 1_000,
             queue_timeout: Duration::from_secs(10),
-            first_byte_timeout: Duration::from_secs(60),
+            first_byte_timeout: None,
             step_idle_timeout: None,
             retries: 4,
             retry_base: Duration::from_millis(500),

@@ -68,6 +68,7 @@ impl Turn {
         self.record(Event::StepStarted { step: self.state.steps + 1, model })?;
         self.shared.metrics.steps.inc();
         self.tell_what_was_declined()?;
+        self.tell_left_out_tools()?;
         self.attempts().await
     }
 
@@ -163,9 +164,14 @@ impl Turn {
         let usage = self.used_by_open_step(CountInput::IfAnswered);
         let attempts = self.state.step.as_ref().map_or(0, |step| step.attempts);
         if error.kind == ModelErrorKind::ContextOverflow {
-            let used = self.estimated_context();
+            // Fewer tools may be sent now that the window is known better.
+            let used = self.sent.max(self.estimated_context());
             self.void_attempt(error.message, attempts + 1, usage)?;
-            return self.fit_context(Some(used)).await;
+            let fits = self.fit_context(Some(used)).await?;
+            if fits {
+                self.tell_left_out_tools()?;
+            }
+            return Ok(fits);
         }
         // Messages that it refused before may be what it refuses now. If it is something else, nothing is lost.
         if error.kind == ModelErrorKind::Rejected && self.leave_refused_turns_out() {
@@ -216,6 +222,7 @@ impl Turn {
 
     async fn attempt(&mut self) -> Result<Attempt, Stopped> {
         self.forget_told();
+        self.sent = self.estimated_context();
         let request = self.request();
         let (mut watchdog, mut stream) =
             match Watchdog::call(&self.shared.settings, self.current_model(), request, &self.silences).await {
@@ -316,6 +323,7 @@ impl Turn {
             options: self.state.options.clone().over(&self.agent.model_options),
             cache_key: Some(cache_key(&self.session)),
             body: self.agent.body.clone(),
+            context_window: self.agent.context_window,
             attempt: self.state.step.as_ref().map_or(0, |step| step.attempts),
         }
     }

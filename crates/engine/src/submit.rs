@@ -6,7 +6,7 @@ use everturn_core::{
     Answer, CallId, FormId, Message, SessionConfig, SessionId, TenantId, Usage, Wait, WaitingFor,
     submission::{self, Admission, OnBusy, SessionPhase, Submission},
 };
-use everturn_store::{Refusal, SecretPlace, SessionRecord, TurnStatus};
+use everturn_store::{Refusal, SecretPlace, TurnStatus};
 use tokio::time::Instant;
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     earlier_history::EarlierHistory,
     live::LiveTurn,
     seeded,
+    session_head::SessionHead,
     session_history::SessionHistory,
 };
 
@@ -168,21 +169,38 @@ impl Engine {
         slot: &mut Option<Slot>,
         delay: &mut Option<Delay>,
     ) -> Result<Started, SubmitError> {
-        let store = &self.0.store;
-        let record = store.session(&submit.tenant, session).await?.ok_or(SubmitError::NotFound)?;
-        if record.queued > 0 {
+        let head = self.session_head(&submit.tenant, session).await?.ok_or(SubmitError::NotFound)?;
+        let is_remembered = head.is_remembered;
+        match Box::pin(self.submit_at(submit, head, slot, delay)).await {
+            Err(_) if is_remembered => {
+                self.0.warm.forget_head(&submit.tenant, session);
+                Err(SubmitError::Rejected(Refusal::Changed))
+            }
+            result => result,
+        }
+    }
+
+    async fn submit_at(
+        &self,
+        submit: &Submit,
+        head: SessionHead,
+        slot: &mut Option<Slot>,
+        delay: &mut Option<Delay>,
+    ) -> Result<Started, SubmitError> {
+        let session = &head.id;
+        if head.queued > 0 {
             self.0.queues.insert(&submit.tenant, session);
         }
-        if let Some(started) = self.answer_question(submit, &record).await? {
+        if let Some(started) = self.answer_question(submit, &head).await? {
             return Ok(started);
         }
-        let phase = phase(&record);
+        let phase = phase(&head);
         let submission = match reply_to(submit, phase) {
             Ok(Some(answer)) => Submission::SomeAnswers(vec![answer]),
             reply => {
-                if self.works_on_another_answer(submit, &record).await? {
+                if self.works_on_another_answer(submit, &head).await? {
                     // Also for one that asks again what it asked before the process was started anew.
-                    let turn = record.last_turn.as_ref().and_then(|turn| self.0.live.get(&turn.id));
+                    let turn = head.last_turn.as_ref().and_then(|turn| self.0.live.get(&turn.id));
                     *delay = turn.map(Delay::UntilRest);
                     return Err(SubmitError::Rejected(Refusal::Changed));
                 }
@@ -191,19 +209,19 @@ impl Engine {
             }
         };
         let agent = match &submit.update.overlay {
-            None => self.agent_of_session(&submit.tenant, &record.config).await?,
+            None => self.agent_of_session(&submit.tenant, &head.config).await?,
             // It takes the place of the one before, all of it.
             overlay => {
-                let agent = self.find_agent(&submit.tenant, &record.config.agent, false).await?;
+                let agent = self.find_agent(&submit.tenant, &head.config.agent, false).await?;
                 self.dress(&agent, overlay.as_ref())?
             }
         };
-        let config = self.updated(submit, &agent, session, &record.config)?;
+        let config = self.updated(submit, &agent, session, &head.config)?;
         let place = Place { session: session.clone(), agent, config };
         let admission = match submission::admit(phase, &submission, submit.on_busy, |_| false) {
             // Only now is it worth looking through all that was said.
             Err(submission::Refused::UnknownCall(_)) => {
-                let turns = store.turns(&submit.tenant, session).await?;
+                let turns = self.0.store.turns(&submit.tenant, session).await?;
                 let answered = |id: &CallId| {
                     let messages = turns.iter().flat_map(|turn| &turn.messages);
                     messages.into_iter().any(|m| matches!(m, Message::Tool { call_id, .. } if call_id == id))
@@ -212,22 +230,22 @@ impl Engine {
             }
             admission => admission?,
         };
-        let (expected_version, used_before) = (record.version, record.usage);
+        let (expected_version, used_before) = (head.version, head.usage);
         match admission {
             Admission::Queue => {
                 self.check_tokens(&submit.tenant, &submit.account).await?;
-                return self.queue_turn(submit, place, &record).await;
+                return self.queue_turn(submit, place, &head).await;
             }
-            Admission::Interrupt => return self.interrupt_first(&submit.tenant, &record, delay).await,
-            Admission::Supersede if record.queued > 0 => match submit.on_busy {
-                OnBusy::Interrupt => return self.interrupt_first(&submit.tenant, &record, delay).await,
+            Admission::Interrupt => return self.interrupt_first(&submit.tenant, &head, delay).await,
+            Admission::Supersede if head.queued > 0 => match submit.on_busy {
+                OnBusy::Interrupt => return self.interrupt_first(&submit.tenant, &head, delay).await,
                 OnBusy::Supersede | OnBusy::Reject | OnBusy::Enqueue => return Err(submission::Refused::Busy.into()),
             },
             Admission::Begin | Admission::Supersede | Admission::Resume => {}
         }
         self.acquire(submit, matches!(submission, Submission::Begin(_) | Submission::Compact), slot).await?;
-        let SessionHistory { earlier, waiting } = self.session_history(&record).await?;
-        let open = record.last_turn.map(|turn| turn.id).zip(waiting);
+        let SessionHistory { earlier, waiting } = self.session_history(&head).await?;
+        let open = head.last_turn.as_ref().map(|turn| turn.id.clone()).zip(waiting);
         match (submission, open) {
             (Submission::Compact, _) => {
                 let begin = Begin {
@@ -250,7 +268,7 @@ impl Engine {
             }
             (Submission::Answers(answers) | Submission::SomeAnswers(answers), Some((turn, state))) => {
                 let options = submit.options_of_answers.then(|| Box::new(submit.options.clone()));
-                let resume = Resume { expected_version, turn, state, earlier, answers, options };
+                let resume = Resume { expected_version, turn, state, used: used_before, earlier, answers, options };
                 let key = submit.key.as_ref();
                 self.resume_turn(&submit.tenant, place, resume, key, slot).await
             }
@@ -259,11 +277,11 @@ impl Engine {
     }
 
     /// Whether a reply is meant for a form that is open while the turn works on another answer.
-    async fn works_on_another_answer(&self, submit: &Submit, record: &SessionRecord) -> Result<bool, SubmitError> {
-        let runs = record.last_turn.as_ref().is_some_and(|turn| turn.status == TurnStatus::Running);
+    async fn works_on_another_answer(&self, submit: &Submit, head: &SessionHead) -> Result<bool, SubmitError> {
+        let runs = head.last_turn.as_ref().is_some_and(|turn| turn.status == TurnStatus::Running);
         match &submit.reply {
             Some(reply) if runs && (reply.form.is_some() || submit.on_busy != OnBusy::Interrupt) => {
-                Ok(self.is_open_in(&submit.tenant, &record.id, reply.form.as_ref()).await?)
+                Ok(self.is_open_in(&submit.tenant, &head.id, reply.form.as_ref()).await?)
             }
             Some(_) | None => Ok(false),
         }
@@ -273,11 +291,11 @@ impl Engine {
     async fn interrupt_first(
         &self,
         tenant: &TenantId,
-        record: &SessionRecord,
+        head: &SessionHead,
         delay: &mut Option<Delay>,
     ) -> Result<Started, SubmitError> {
-        match self.0.sessions.interrupt(tenant, record.id.as_str()) {
-            Ok(()) => Box::pin(self.clear_session(tenant, &record.id)).await?,
+        match self.0.sessions.interrupt(tenant, head.id.as_str()) {
+            Ok(()) => Box::pin(self.clear_session(tenant, &head.id)).await?,
             Err(time) => *delay = Some(Delay::For(time)),
         }
         Err(SubmitError::Rejected(Refusal::Changed))
@@ -298,11 +316,11 @@ impl Engine {
 }
 
 /// Where a session stands. One whose next turn is about to leave the queue is busy.
-fn phase(record: &SessionRecord) -> SessionPhase<'_> {
-    match record.last_turn.as_ref().map(|turn| &turn.status) {
+fn phase(head: &SessionHead) -> SessionPhase<'_> {
+    match head.last_turn.as_ref().map(|turn| &turn.status) {
         Some(TurnStatus::Running) => SessionPhase::Running,
         Some(TurnStatus::Waiting(wait)) => SessionPhase::Waiting(wait),
-        Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None if record.queued > 0 => SessionPhase::Running,
+        Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None if head.queued > 0 => SessionPhase::Running,
         Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None => SessionPhase::Idle,
     }
 }

@@ -1,6 +1,6 @@
 //! Summaries: what stands for older history once it does not fit the context window any more.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use everturn_core::{
     Content, Effort, Message, ModelOptions,
@@ -10,6 +10,7 @@ use everturn_core::{
 use everturn_models::{ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
 
 use crate::{
+    excerpt::excerpt,
     step::backoff,
     told::CountInput,
     turn::Turn,
@@ -24,6 +25,14 @@ const SUMMARISE: &str = "Summarise the conversation so far for the assistant who
 const SHORTEST: u64 = 2048;
 /// How often a summary that cannot be used, or is refused, is asked for again: each time shorter.
 const SHORTER_ATTEMPTS: u32 = 2;
+/// How often a summary is asked for again that failed for the moment: the turn can go on without it.
+const RETRIES: u32 = 3;
+/// The longest wait before that.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// The longest silence of a model that makes a summary.
+const LONGEST_SILENCE: Duration = Duration::from_secs(90);
+/// The same once it was silent in the turn.
+const NEXT_SILENCE: Duration = Duration::from_secs(10);
 /// The most bytes of one tool result in a transcript. The whole is in the log.
 const MOST_OF_RESULT: usize = 4096;
 /// Below so many bytes nothing is left of a message that is worth its line.
@@ -84,15 +93,22 @@ impl Turn {
                 Err(Unmade::Unusable(error)) => (error, true),
             };
             self.end_summary(None, CountInput::IfAnswered);
-            let settings = &self.shared.settings;
+            self.is_summariser_silent |= error.kind == ModelErrorKind::Timeout;
             if error.kind == ModelErrorKind::ContextOverflow && ask.bytes > SHORTEST {
                 ask.bytes = (ask.bytes / 2).max(SHORTEST);
                 continue;
             }
+            let settings = &self.shared.settings;
             let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempt));
-            let may_retry = error.is_retryable() && attempt < settings.retries && self.silences.allow_retry();
-            if may_retry && !is_unusable && wait <= settings.retry_max {
+            // One that asks to wait is not waited for.
+            let retries = if error.kind == ModelErrorKind::RateLimited { 1 } else { RETRIES };
+            let may_retry =
+                error.is_retryable() && attempt < settings.retries.min(retries) && self.silences.allow_retry();
+            if may_retry && !is_unusable && wait <= settings.retry_max.min(LONGEST_WAIT) {
                 attempt += 1;
+                if error.kind == ModelErrorKind::Timeout {
+                    ask = ask.shorter();
+                }
                 tokio::time::sleep(wait).await;
                 continue;
             }
@@ -113,18 +129,20 @@ impl Turn {
             effort: Some(Effort::Low),
             ..ModelOptions::default()
         };
-        let request = ModelRequest { messages: messages.into(), options, ..ModelRequest::default() };
-        let (mut watchdog, mut stream) =
-            Watchdog::call(&self.shared.settings, self.current_model(), request, &self.silences)
-                .await
-                .map_err(Unmade::Failed)?;
+        let context_window = self.agent.context_window;
+        let request = ModelRequest { messages: messages.into(), options, context_window, ..ModelRequest::default() };
+        let (settings, model) = (&self.shared.settings, self.current_model());
+        let silence = if self.is_summariser_silent { NEXT_SILENCE } else { LONGEST_SILENCE };
+        let call = Watchdog::call_within(silence, settings, model, request, &self.silences).await;
+        let (mut watchdog, mut stream) = call.map_err(Unmade::Failed)?;
         loop {
             match watchdog.next(&mut stream).await.map_err(Unmade::Failed)? {
                 ModelEvent::Text(text) => self.hear_summary(&text),
                 ModelEvent::Used(usage) => self.hear_of_summary(usage),
                 ModelEvent::Finished { finish, usage } => {
                     let summary = self.end_summary(usage, CountInput::Always);
-                    return usable(summary, finish, span.room.summary).map_err(Unmade::Unusable);
+                    let earlier = self.compaction().map_or(0, |earlier| earlier.summary.len());
+                    return usable(summary, finish, span.room.summary, earlier).map_err(Unmade::Unusable);
                 }
                 ModelEvent::Alive
                 | ModelEvent::Notice(_)
@@ -150,6 +168,12 @@ impl Turn {
     pub(crate) fn has_transcript(&self, span: Span) -> bool {
         let history = self.full_history();
         Self::summarised(&history, span).any(|message| !matches!(message, Message::System { .. }))
+    }
+
+    /// The beginnings of the last messages of a span, in at most so many bytes: for where no summary can be made.
+    pub(crate) fn excerpt(&self, span: Span, most: usize) -> String {
+        let history = self.full_history();
+        excerpt(Self::summarised(&history, span), most)
     }
 
     fn summary_request(&self, span: Span, ask: Ask) -> String {
@@ -178,7 +202,8 @@ impl Turn {
 }
 
 /// The summary, if it can stand for what it summarises: all older context would be lost with a bad one.
-fn usable(summary: String, finish: ModelFinish, room: u64) -> Result<String, ModelError> {
+/// `earlier` is how many bytes the summary has that it takes the place of.
+fn usable(summary: String, finish: ModelFinish, room: u64, earlier: usize) -> Result<String, ModelError> {
     let bad = match finish {
         ModelFinish::Refusal => {
             return Err(ModelError::new(ModelErrorKind::Rejected, "the model declined to summarise the conversation"));
@@ -186,9 +211,34 @@ fn usable(summary: String, finish: ModelFinish, room: u64) -> Result<String, Mod
         ModelFinish::MaxTokens => "was cut off",
         ModelFinish::Stop if summary.trim().is_empty() => "is empty",
         ModelFinish::Stop if context::estimate_text(&summary) > room => "is too long",
+        ModelFinish::Stop if sounds_declined(&summary) => "is a refusal",
+        ModelFinish::Stop if earlier > LONG && summary.len() < earlier / MOST_SHRUNK => "has lost the earlier one",
         ModelFinish::Stop => return Ok(summary),
     };
     Err(ModelError::new(ModelErrorKind::Unavailable, format!("the model's summary {bad}")))
+}
+
+/// A summary of more bytes than this says so much that a later one cannot be a few words.
+const LONG: usize = 800;
+/// A summary takes the place of one that is so many times as long, at most.
+const MOST_SHRUNK: usize = 5;
+
+/// Whether a short text says that nothing was summarised. A summary speaks of the user and the assistant, not for itself.
+fn sounds_declined(text: &str) -> bool {
+    const OPENINGS: [&str; 8] = [
+        "i'm sorry",
+        "i\u{2019}m sorry",
+        "i am sorry",
+        "sorry,",
+        "i can't",
+        "i can\u{2019}t",
+        "i cannot",
+        "i'm unable",
+    ];
+    const SHORT: usize = 240;
+    let text = text.trim();
+    let lower: String = text.chars().take(16).flat_map(char::to_lowercase).collect();
+    text.len() < SHORT && OPENINGS.iter().any(|opening| lower.starts_with(opening))
 }
 
 /// Writes a message with at most so many bytes of each of its parts.

@@ -117,6 +117,7 @@ impl Engine {
                 effort: Some(Effort::Minimal),
                 ..ModelOptions::default()
             },
+            context_window: agent.context_window,
             ..ModelRequest::default()
         };
         let model = agent.models.first()?;

@@ -14,7 +14,7 @@ use everturn_core::{
     CallId, CallState, CancelReason, Content, EffectClass, Event, FailureCode, Finish, Next, Outcome, Phase,
     SessionConfig, SessionId, StepFinished, TenantId, Timestamp, TurnState, Usage, Wait, next,
 };
-use everturn_store::{Rest, TurnStatus, Write};
+use everturn_store::{Rest, TurnStatus, TurnSummary, Write};
 use futures_util::FutureExt as _;
 
 use crate::{
@@ -30,6 +30,7 @@ use crate::{
     notices::Noticed,
     output_format::Misfit,
     permissions::Permissions,
+    session_head::SessionHead,
     told::Told,
     turn_log::{Pushed, TurnLog},
     warm_sessions::{WaitingTurn, WarmSession},
@@ -78,12 +79,20 @@ pub(crate) struct Turn {
     pub(crate) config: SessionConfig,
     pub(crate) log: Arc<TurnLog>,
     pub(crate) state: TurnState,
+    /// What the session's other turns have used, if that is known.
+    pub(crate) used_elsewhere: Option<Usage>,
     /// What the session's earlier turns left.
     pub(crate) earlier: EarlierHistory,
     /// The same without what the provider refuses, once it has refused it again.
     pub(crate) without_refused: Option<EarlierHistory>,
     /// What the model is given of history, once a step has begun.
     pub(crate) spoken: Option<Spoken>,
+    /// How long the request was that was sent last, in tokens.
+    pub(crate) sent: u64,
+    /// Whether the model was silent when it was asked for a summary.
+    pub(crate) is_summariser_silent: bool,
+    /// How long the conversation was when no summary of it could be made, in tokens.
+    pub(crate) unsummarised: Option<u64>,
     /// Which of the agent's models is in use.
     pub(crate) model: usize,
     /// The documents that history speaks of.
@@ -116,6 +125,7 @@ impl Turn {
 
     /// Keeps what the session's next turn will need.
     fn keep_warm(self) {
+        let head = self.session_head();
         let Self { shared, tenant, session, log, state, mut earlier, spoken, .. } = self;
         // History is added to in place if nobody else holds it.
         drop(spoken);
@@ -129,7 +139,21 @@ impl Turn {
             Phase::Waiting(_) => Some(Box::new(WaitingTurn { state, version: log.rest_version() })),
             Phase::New | Phase::Running => return,
         };
-        shared.warm.put(&tenant, &session, WarmSession { earlier, last: log.turn().clone(), waiting });
+        shared.warm.put(&tenant, &session, WarmSession { earlier, last: log.turn().clone(), waiting, head });
+    }
+
+    /// The session since this turn rests.
+    fn session_head(&self) -> Option<Box<SessionHead>> {
+        let (tenant, id) = (self.tenant.clone(), self.session.clone());
+        // Its queue is for the store to tell.
+        if self.shared.queues.contains(&tenant, &id) {
+            return None;
+        }
+        let mut usage = self.used_elsewhere?;
+        usage += self.state.usage;
+        let last_turn = Some(TurnSummary { id: self.log.turn().clone(), status: status(&self.state) });
+        let (version, config) = (self.log.rest_version(), self.config.clone());
+        Some(Box::new(SessionHead { tenant, id, version, config, usage, last_turn, queued: 0, is_remembered: true }))
     }
 
     async fn run_to_rest(&mut self, live: &LiveTurn) -> Left {
@@ -326,13 +350,17 @@ impl Turn {
 
 /// What is kept of a turn that rests.
 pub(crate) fn rest(state: &TurnState) -> Rest {
-    let status = match &state.phase {
+    Rest { status: status(state), messages: state.messages(), usage: state.usage, compaction: state.compaction.clone() }
+}
+
+/// The status of a turn that rests.
+fn status(state: &TurnState) -> TurnStatus {
+    match &state.phase {
         Phase::Waiting(wait) => TurnStatus::Waiting(wait.clone()),
         Phase::Ended(ended) => TurnStatus::Ended(ended.outcome.clone()),
         // Nothing rests so; whoever finds it must not take it for one that waits.
         Phase::New | Phase::Running => TurnStatus::Running,
-    };
-    Rest { status, messages: state.messages(), usage: state.usage, compaction: state.compaction.clone() }
+    }
 }
 
 /// What the model is told of calls that a cancelled turn left open.

@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use crate::{
     Engine, SubmitError,
     accept::{Place, Resume},
+    session_head::SessionHead,
     session_history::SessionHistory,
 };
 
@@ -121,7 +122,8 @@ impl Engine {
         let _alone = gate.lock().await;
         for _ in 0..MAX_CONFLICTS {
             let Some(record) = self.0.store.session(tenant, session).await? else { return Ok(()) };
-            let wait = match record.last_turn.as_ref().filter(|last| last.id == *turn).map(|last| &last.status) {
+            let head = SessionHead::from(record);
+            let wait = match head.last_turn.as_ref().filter(|last| last.id == *turn).map(|last| &last.status) {
                 Some(TurnStatus::Waiting(wait)) => wait.clone(),
                 Some(TurnStatus::Running | TurnStatus::Ended(_) | TurnStatus::Queued) | None => return Ok(()),
             };
@@ -129,14 +131,14 @@ impl Engine {
             if wait.wake_at.is_none_or(|at| at > now) {
                 return Ok(());
             }
-            let agent = self.agent_or_stand_in(tenant, &record.config).await?;
-            let SessionHistory { earlier, waiting } = self.session_history(&record).await?;
+            let agent = self.agent_or_stand_in(tenant, &head.config).await?;
+            let SessionHistory { earlier, waiting } = self.session_history(&head).await?;
             let Some(state) = waiting else { return Ok(()) };
-            let place = Place { session: session.clone(), agent, config: record.config };
+            let place = Place { session: session.clone(), agent, config: head.config };
             let answers = overdue(&wait, now);
-            let (expected_version, turn, options) = (record.version, turn.clone(), None);
-            let resume = Resume { expected_version, turn, state, earlier, answers, options };
-            if record.queued > 0 {
+            let (expected_version, turn, options) = (head.version, turn.clone(), None);
+            let resume = Resume { expected_version, turn, state, used: head.usage, earlier, answers, options };
+            if head.queued > 0 {
                 self.0.queues.insert(tenant, session);
             }
             match self.resume_turn(tenant, place, resume, None, &mut slot).await {

@@ -9,10 +9,10 @@ use std::{
 };
 
 use everturn_core::{SessionId, TenantId, TurnId, TurnState};
-use everturn_store::{SessionRecord, TurnStatus};
+use everturn_store::TurnStatus;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::earlier_history::EarlierHistory;
+use crate::{earlier_history::EarlierHistory, session_head::SessionHead};
 
 /// A session with fewer turns is read from the store at no great cost; most are never used again.
 const FEWEST_TURNS: usize = 3;
@@ -29,6 +29,8 @@ pub(crate) struct WarmSession {
     pub(crate) last: TurnId,
     /// The last turn, if it waits; it is no part of history yet.
     pub(crate) waiting: Option<Box<WaitingTurn>>,
+    /// The session since that turn rests, as far as this process knows.
+    pub(crate) head: Option<Box<SessionHead>>,
 }
 
 /// A turn that waits.
@@ -95,17 +97,31 @@ impl WarmSessions {
     }
 
     /// What is kept of a session, if it is what the session is now.
-    pub(crate) fn get(&self, record: &SessionRecord) -> Option<WarmSession> {
-        let name = (record.tenant.clone(), record.id.clone());
+    pub(crate) fn get(&self, head: &SessionHead) -> Option<(EarlierHistory, Option<TurnState>)> {
+        let name = (head.tenant.clone(), head.id.clone());
         let kept = self.lock();
         let warm = &kept.sessions.get(&name)?.session;
-        let last = record.last_turn.as_ref()?;
+        let last = head.last_turn.as_ref()?;
         let is_current = match (&warm.waiting, &last.status) {
             (None, TurnStatus::Ended(_)) => true,
-            (Some(waiting), TurnStatus::Waiting(_)) => waiting.version == record.version,
+            (Some(waiting), TurnStatus::Waiting(_)) => waiting.version == head.version,
             _ => false,
         };
-        (is_current && warm.last == last.id).then(|| warm.clone())
+        let state = || warm.waiting.as_ref().map(|waiting| waiting.state.clone());
+        (is_current && warm.last == last.id).then(|| (warm.earlier.clone(), state()))
+    }
+
+    /// The session as this process left it.
+    pub(crate) fn head(&self, tenant: &TenantId, session: &SessionId) -> Option<SessionHead> {
+        let kept = self.lock();
+        kept.sessions.get(&(tenant.clone(), session.clone()))?.session.head.as_deref().cloned()
+    }
+
+    /// Asks the store the next time. What the turns left is still good if the store says that they were the last ones.
+    pub(crate) fn forget_head(&self, tenant: &TenantId, session: &SessionId) {
+        if let Some(entry) = self.lock().sessions.get_mut(&(tenant.clone(), session.clone())) {
+            entry.session.head = None;
+        }
     }
 
     /// Forgets a session, because its next turn runs or because it is gone.
@@ -135,7 +151,7 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use everturn_core::{Message, Outcome, SessionConfig, Timestamp, Usage};
+    use everturn_core::{Message, Outcome, SessionConfig, Usage};
     use everturn_store::TurnSummary;
 
     use super::*;
@@ -160,21 +176,19 @@ mod tests {
             let (compaction, outcome, usage) = (None, Outcome::Completed, Usage::default());
             earlier.push(FinishedTurn { messages, compaction, outcome, usage });
         }
-        WarmSession { earlier, last: turn(last), waiting: None }
+        WarmSession { earlier, last: turn(last), waiting: None, head: None }
     }
 
-    fn record(name: &str, last: &str, status: TurnStatus) -> SessionRecord {
-        SessionRecord {
+    fn record(name: &str, last: &str, status: TurnStatus) -> SessionHead {
+        SessionHead {
             id: session(name),
             tenant: tenant(),
             version: 7,
             config: SessionConfig::default(),
             usage: Usage::default(),
-            created_at: Timestamp(0),
-            updated_at: Timestamp(0),
-            title: None,
             last_turn: Some(TurnSummary { id: turn(last), status }),
             queued: 0,
+            is_remembered: false,
         }
     }
 
@@ -184,7 +198,7 @@ mod tests {
     fn a_session_that_went_on_elsewhere_is_not_taken_for_what_it_was() {
         let sessions = WarmSessions::new(1 << 20, Gauge::default());
         sessions.put(&tenant(), &session("s"), warm(3, "turn_a"));
-        assert_eq!(sessions.get(&record("s", "turn_a", ENDED)).unwrap().earlier.turns(), 3);
+        assert_eq!(sessions.get(&record("s", "turn_a", ENDED)).unwrap().0.turns(), 3);
         assert!(sessions.get(&record("s", "turn_b", ENDED)).is_none());
         assert!(sessions.get(&record("s", "turn_a", TurnStatus::Running)).is_none());
         assert!(sessions.get(&record("other", "turn_a", ENDED)).is_none());

@@ -20,6 +20,8 @@ use tokio::time::{Instant, Sleep};
 
 use crate::Settings;
 
+/// How long a provider may take to begin its answer.
+const FIRST_BYTE: Duration = Duration::from_secs(60);
 /// How long a model may be silent that thinks before it speaks.
 const THINKING: Duration = Duration::from_secs(5 * 60);
 /// How long any other model may be silent.
@@ -53,9 +55,21 @@ impl Watchdog {
         request: ModelRequest,
         silences: &Silences,
     ) -> Result<(Self, EventStream), ModelError> {
+        Self::call_within(Duration::MAX, settings, model, request, silences).await
+    }
+
+    /// The same with a silence of so long at most.
+    pub(crate) async fn call_within(
+        most: Duration,
+        settings: &Settings,
+        model: &Arc<dyn Model>,
+        request: ModelRequest,
+        silences: &Silences,
+    ) -> Result<(Self, EventStream), ModelError> {
         let silence = settings.step_idle_timeout.unwrap_or(if model.thinks() { THINKING } else { SPEAKING });
-        let first =
-            if model.slow_start() { settings.first_byte_timeout.max(silence) } else { settings.first_byte_timeout };
+        let usual = || if model.slow_start() { FIRST_BYTE.max(silence) } else { FIRST_BYTE };
+        let first = settings.first_byte_timeout.unwrap_or_else(usual);
+        let (first, silence) = (first.min(most), silence.min(most));
         let mut watchdog = Self::new(first, silences.clone());
         let stream = watchdog.guard(model.stream(request)).await??;
         watchdog.limit = silence;

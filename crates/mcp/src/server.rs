@@ -119,12 +119,8 @@ impl Server {
         let mut count = Count { server: &self, begun: Instant::now(), outcome: "cancelled" };
         let ToolContext { tenant, turn, effect_id, reporter, .. } = context;
         let purpose = Purpose { tenant, turn, tool };
-        let result = match self.begin_call(&purpose, &reporter).await {
-            Ok((connection, open)) => {
-                // Only now the server can do anything about it.
-                reporter.give_sign();
-                connection.call(&self.config.name, &purpose.tool, &input, effect_id, open).await
-            }
+        let result = match while_alive(&reporter, self.begin_call(&purpose, &reporter)).await {
+            Ok((connection, open)) => connection.call(&self.config.name, &purpose.tool, &input, effect_id, open).await,
             Err(failure) => Err(failure),
         };
         count.outcome = match &result {
@@ -441,6 +437,21 @@ enum Followed {
     Ended(Option<String>),
     /// Somebody needs another process of it.
     AnotherWanted,
+}
+
+/// Waits until a call can begin. Its time limits do not count yet: the server has not been asked.
+async fn while_alive<T>(reporter: &Reporter, beginning: impl Future<Output = T>) -> T {
+    const SIGN_EVERY: Duration = Duration::from_millis(250);
+    let mut beginning = std::pin::pin!(beginning);
+    loop {
+        match tokio::time::timeout(SIGN_EVERY, &mut beginning).await {
+            Ok(begun) => {
+                reporter.give_sign();
+                return begun;
+            }
+            Err(_elapsed) => reporter.give_sign(),
+        }
+    }
 }
 
 /// Counts a call when it is over, also if nobody waits for it any more.

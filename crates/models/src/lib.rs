@@ -11,4 +11,6 @@ pub use demo::{DemoModel, Pace};
 pub use model::{
     DocumentContent, Documents, EventStream, Model, ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest,
 };
-pub use provider::{ListedModel, OpenAiWire, Provider, ProviderConfig, ProviderError, ProviderKind, can_chat};
+pub use provider::{
+    ListedModel, OpenAiWire, Provider, ProviderConfig, ProviderError, ProviderKind, anthropic_base, can_chat,
+};

@@ -25,6 +25,9 @@ pub struct ModelRequest {
     pub cache_key: Option<String>,
     /// Fields that are merged into the request's body last, as they are.
     pub body: Option<Json>,
+    /// Tokens of the window that the call is made with, where the agent has one of its own. Ollama loads the model with it;
+    /// other providers have windows of their own.
+    pub context_window: Option<u64>,
     /// How often this call was made before, and failed.
     pub attempt: u32,
 }

@@ -125,10 +125,10 @@ impl Api {
             }
             (Some(session), None) => Ok(Target::Existing(session)),
             (Some(session), Some(agent)) => {
-                let record = self.engine.session(tenant, &session).await?;
-                let record = record.ok_or_else(|| ApiError::no(Thing::Session, session.as_str()))?;
-                if record.config.agent != agent {
-                    let (own, agent) = (&record.config.agent, agent.chars().take(128).collect::<String>());
+                let config = self.engine.session_config(tenant, &session).await?;
+                let config = config.ok_or_else(|| ApiError::no(Thing::Session, session.as_str()))?;
+                if config.agent != agent {
+                    let (own, agent) = (&config.agent, agent.chars().take(128).collect::<String>());
                     let message =
                         format!("agent_id: the session's agent is {own:?} and cannot be changed to {agent:?}");
                     return Err(ApiError::invalid(message).hint("leave agent_id out, or begin a new session"));

@@ -95,7 +95,7 @@ impl<'a> LegAnswer<'a> {
                     self.usage = ended.usage;
                 }
                 self.wait = None;
-                self.stop = Some(end::finish(&ended.outcome));
+                self.stop = Some(end::of(&ended));
             }
             Event::TurnStarted(_)
             | Event::TextDelta(_)

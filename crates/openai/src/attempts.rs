@@ -6,7 +6,7 @@
 //!
 //! A restart of the server forgets all that. So turns are named after what is asked and the minute of their first attempt:
 //! an attempt that is not the first, and that this process knows nothing of, looks for the names of the minutes before the
-//! start.
+//! start. A turn whose answer was delivered is passed over: its name is kept as delivered, a moment later.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -59,6 +59,11 @@ fn name(asked: &str, minute: i64, number: u32) -> String {
     format!("openai-attempt-{asked}-{minute}-{number}")
 }
 
+/// The name that says that the answer of a turn was delivered.
+fn delivered(name: &str) -> String {
+    format!("{name}-delivered")
+}
+
 #[derive(Debug, Default)]
 struct Kept {
     /// By what is asked.
@@ -68,8 +73,9 @@ struct Kept {
     /// How many first attempts asked the same in this minute.
     minute: i64,
     asked_in_minute: HashMap<String, u32>,
-    /// The names that this process made in the minute of its start: the process before it made the others.
-    made_at_start: HashSet<String>,
+    /// The names that this process made in the minute of its start, and those of the process before it that it has found:
+    /// each is one request's.
+    taken: HashSet<String>,
 }
 
 #[derive(Debug)]
@@ -102,14 +108,14 @@ impl Attempts {
         let Some(count) = count else { return Ok(None) };
         let asked = named_submission(String::new(), tenant.as_str(), body).fingerprint;
         if let Some(name) = self.known(&asked, count, Seen::Lost) {
-            return Ok(Some(self.attempt(asked, name)));
+            return Ok(Some(self.attempt(engine, tenant, asked, name)));
         }
         // Before one whose connection seems to be open: two clients may have asked the same, and each has its turn.
         let before = if count > 0 { self.before_start(engine, tenant, &asked).await? } else { None };
         if before.is_none()
             && let Some(name) = self.known(&asked, count, Seen::Open)
         {
-            return Ok(Some(self.attempt(asked, name)));
+            return Ok(Some(self.attempt(engine, tenant, asked, name)));
         }
         let name = match before {
             Some(name) => name,
@@ -125,11 +131,12 @@ impl Attempts {
             // Another attempt at the same request has found it in between.
             return Box::pin(self.begin(engine, tenant, headers, body)).await;
         }
-        Ok(Some(self.attempt(asked, name)))
+        Ok(Some(self.attempt(engine, tenant, asked, name)))
     }
 
-    fn attempt(&self, asked: String, name: String) -> Attempt {
-        Attempt { attempts: self.clone(), asked, name, open: true }
+    fn attempt(&self, engine: &Engine, tenant: &TenantId, asked: String, name: String) -> Attempt {
+        let keeper = Some((engine.clone(), tenant.clone()));
+        Attempt { attempts: self.clone(), keeper, asked, name, open: true }
     }
 
     /// The turn of an earlier attempt that this process has seen.
@@ -149,7 +156,8 @@ impl Attempts {
         Some(requests[known].name.clone())
     }
 
-    /// The newest turn that asked the same before the server was started, and that nobody has asked for since.
+    /// The newest turn that asked the same before the server was started, was not delivered, and that nobody has asked for
+    /// since.
     async fn before_start(
         &self,
         engine: &Engine,
@@ -159,12 +167,25 @@ impl Attempts {
         for minute in (minute() - MINUTES_BEFORE..=self.start).rev() {
             for number in (0..SAME_MINUTE).rev() {
                 let name = name(asked, minute, number);
-                if !self.lock().is_known(asked, &name) && engine.was_submitted(tenant, &name).await? {
+                if !self.lock().taken.contains(&name)
+                    && engine.was_submitted(tenant, &name).await?
+                    && !engine.was_submitted(tenant, &delivered(&name)).await?
+                    && self.take(&name)
+                {
                     return Ok(Some(name));
                 }
             }
         }
         Ok(None)
+    }
+
+    /// Takes a turn for a request. `false` if another request has it.
+    fn take(&self, name: &str) -> bool {
+        let mut kept = self.lock();
+        if kept.taken.len() >= MAX_KEPT {
+            kept.taken.clear();
+        }
+        kept.taken.insert(name.to_owned())
     }
 
     fn new_name(&self, asked: &str) -> (i64, String) {
@@ -177,8 +198,8 @@ impl Attempts {
         let number = kept.asked_in_minute.entry(asked.to_owned()).or_default();
         *number += 1;
         let name = name(asked, minute, *number - 1);
-        if minute <= self.start && kept.made_at_start.len() < MAX_KEPT {
-            kept.made_at_start.insert(name.clone());
+        if minute <= self.start && kept.taken.len() < MAX_KEPT {
+            kept.taken.insert(name.clone());
         }
         (minute, name)
     }
@@ -210,12 +231,6 @@ enum Seen {
 }
 
 impl Kept {
-    /// Whether this process has made a turn's name, or found it before.
-    fn is_known(&self, asked: &str, name: &str) -> bool {
-        let mut requests = self.requests.get(asked).into_iter().flatten();
-        self.made_at_start.contains(name) || requests.any(|request| request.name == name)
-    }
-
     fn forget_old(&mut self) {
         while let Some((at, ..)) = self.order.front() {
             if self.order.len() <= MAX_KEPT && at.elapsed() < KEPT {
@@ -241,6 +256,8 @@ impl Kept {
 #[derive(Debug)]
 pub(crate) struct Attempt {
     attempts: Attempts,
+    /// Who keeps that it was delivered, and for whom.
+    keeper: Option<(Engine, TenantId)>,
     asked: String,
     name: String,
     open: bool,
@@ -252,10 +269,21 @@ impl Attempt {
         named_submission(self.name.clone(), operation, body)
     }
 
-    /// Its answer was given: the same request is another one from now on.
-    pub(crate) fn done(&mut self) {
+    /// It began nothing: the same request is another one from now on.
+    pub(crate) fn forget(&mut self) {
         self.open = false;
         self.attempts.lock().remove(&self.asked, &self.name);
+    }
+
+    /// Its answer was given: the same request is another one from now on, also after a restart.
+    pub(crate) fn done(&mut self) {
+        if !self.open {
+            return;
+        }
+        self.forget();
+        if let Some((engine, tenant)) = &self.keeper {
+            engine.keep_name(tenant, delivered(&self.name));
+        }
     }
 }
 
@@ -282,7 +310,7 @@ mod tests {
             attempts.keep(asked, &name);
             name
         });
-        attempts.attempt(asked.to_owned(), name)
+        Attempt { attempts: attempts.clone(), keeper: None, asked: asked.to_owned(), name, open: true }
     }
 
     #[test]

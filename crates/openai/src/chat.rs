@@ -1,6 +1,6 @@
 //! `POST /chat/completions`: begins a turn, or goes on with one, and shows what comes of it.
 
-use std::{sync::Arc, task::Poll};
+use std::sync::Arc;
 
 use axum::{
     Json,
@@ -18,7 +18,6 @@ use everturn_http::{
     submission_key,
 };
 use everturn_store::{SessionRecord, TurnStatus};
-use futures_util::{StreamExt as _, stream};
 use http::HeaderMap;
 use tokio::time::Instant;
 
@@ -26,6 +25,7 @@ use crate::{
     answer::LegAnswer,
     attempts::Attempt,
     content::check_images,
+    delivery::until_delivered,
     description::{ChatErrors, ChatSchema, ChunkEvents, CompletionSchema},
     error::ApiError,
     follow_up::missing_results,
@@ -117,7 +117,7 @@ pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Bod
         Err(refused) => {
             // Of one whose outcome a failing store left unknown, the next attempt will find what became of it.
             if let Some(mut attempt) = attempt.filter(|_| !refused.status.is_server_error()) {
-                attempt.done();
+                attempt.forget();
             }
             Err(refused)
         }
@@ -270,10 +270,7 @@ impl Api {
         let has_format = parameters.options.output.is_some();
         let response = Box::pin(self.whole_answer(running, has_format)).await;
         let response = response.unwrap_or_else(IntoResponse::into_response);
-        if let Some(mut attempt) = attempt {
-            attempt.done();
-        }
-        identify(response, &started.session, &started.turn)
+        identify(until_delivered(response, attempt), &started.session, &started.turn)
     }
 
     /// The answer in one piece, once the leg stops; or an error, if it waits for somebody else for too long.
@@ -363,20 +360,5 @@ fn contents(messages: &[Message]) -> impl Iterator<Item = &Content> {
     messages.iter().filter_map(|message| match message {
         Message::User { content } | Message::Assistant { content } | Message::Tool { content, .. } => Some(content),
         Message::System { .. } => None,
-    })
-}
-
-/// Keeps the attempt until its answer has been taken.
-fn until_delivered(response: Response, attempt: Option<Attempt>) -> Response {
-    let Some(mut attempt) = attempt else { return response };
-    response.map(|body| {
-        let mut chunks = body.into_data_stream();
-        Body::from_stream(stream::poll_fn(move |cx| {
-            let next = chunks.poll_next_unpin(cx);
-            if let Poll::Ready(None) = &next {
-                attempt.done();
-            }
-            next
-        }))
     })
 }

@@ -1,6 +1,6 @@
 //! How the end of a turn is told.
 
-use everturn_core::{CancelReason, FailureCode, Outcome};
+use everturn_core::{CancelReason, FailureCode, Outcome, TurnEnded};
 use http::StatusCode;
 
 use crate::error::ApiError;
@@ -24,6 +24,17 @@ impl Finish {
             Self::ContentFilter => "content_filter",
         }
     }
+}
+
+/// A turn's end as an answer's, or as an error. A turn that has reached its limit of tokens before a word was said has a
+/// question that is too long, not an answer.
+pub(crate) fn of(ended: &TurnEnded) -> Result<Finish, ApiError> {
+    if ended.outcome == Outcome::MaxTokens && ended.response.is_empty() && ended.usage.output == 0 {
+        let message = "the conversation, with the agent's instructions and tools, does not fit the model's context window; send \
+                       less of it, or use a model with a larger window";
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, Some("context_length_exceeded"), message).for_good());
+    }
+    finish(&ended.outcome)
 }
 
 /// A turn's end as an answer's, or as an error. The engine has made its own attempts by then, and tools may have had their

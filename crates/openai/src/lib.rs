@@ -11,6 +11,7 @@ mod attempts;
 mod call_id;
 mod chat;
 mod content;
+mod delivery;
 mod description;
 mod end;
 mod error;

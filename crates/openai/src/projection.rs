@@ -124,7 +124,7 @@ impl Projection for Chunks {
             }
             Kind::TURN_ENDED => {
                 if let Event::TurnEnded(ended) = event.decode()? {
-                    match end::finish(&ended.outcome) {
+                    match end::of(&ended) {
                         Ok(finish) => self.end(view, frames, finish),
                         Err(error) => {
                             frames.several();

@@ -22,7 +22,7 @@ pub use self::faults::{Fault, Faults};
 use self::state::State;
 use crate::{
     ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
-    SessionRecord, SessionRow, Store, StoreError, TurnOutline, TurnRecord, UsageRow, UsageSlot,
+    SessionRecord, SessionRow, Store, StoreError, TurnOutline, TurnRecord, TurnStatus, UsageRow, UsageSlot,
 };
 
 /// A [`Store`] in memory. Clones are the same store.
@@ -159,6 +159,20 @@ impl Store for SimStore {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<TurnOutline>, StoreError>> {
         self.read(|state| state.turns_below(tenant, session, below, limit).into_iter().map(TurnOutline::from).collect())
+    }
+
+    fn queued(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
+        self.read(|state| {
+            let mut turns = state.turns(tenant, session);
+            turns.retain(|turn| turn.status == TurnStatus::Queued);
+            turns.truncate(limit);
+            turns
+        })
     }
 
     fn message_count(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<u64, StoreError>> {

@@ -252,6 +252,16 @@ impl Store for SqliteStore {
         read.boxed()
     }
 
+    fn queued(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
+        let (tenant, session) = (tenant.clone(), session.clone());
+        self.readers.read(move |connection| rows::queued(connection, &tenant, &session, limit)).boxed()
+    }
+
     fn message_count(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<u64, StoreError>> {
         let (tenant, session) = (tenant.clone(), session.clone());
         self.readers.read(move |connection| rows::message_count(connection, &tenant, &session)).boxed()

@@ -95,6 +95,15 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<TurnOutline>, StoreError>>;
 
+    /// The session's queued turns, in order; `limit` at most. The cost does not depend on how many others there are. Empty if
+    /// there is no such session.
+    fn queued(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>>;
+
     /// How many messages the session's turns have, as of their last rest, those that it shares included; those before the
     /// last turn that began history anew are not counted. Zero if there is no such session. Does not read the messages
     /// themselves.

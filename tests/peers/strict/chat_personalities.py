@@ -54,6 +54,10 @@ class Person:
     def listed(self, scope, name):
         return {}
 
+    def marks(self, body):
+        """The messages up to which a request asks the cache to keep it; nothing where the cache keeps all."""
+        return None
+
     def refuse_if_scripted(self, pieces, has_images):
         if pieces and "error" in pieces[0]:
             error = pieces[0]["error"]
@@ -174,6 +178,16 @@ class DeepSeek(Person):
     def thinks(self, request, body):
         return (body.get("thinking") or {}).get("type") != "disabled"
 
+    def check(self, scope, request, body):
+        has_images = super().check(scope, request, body)
+        if self.thinks(request, body):
+            for at in without_reasoning(body["messages"]):
+                self.note_missing_in_turn(request, at)
+        return has_images
+
+    def note_missing_in_turn(self, request, at):
+        self.refuse_missing_reasoning(at)
+
     def refuse_role(self, at, role):
         self.refuse(f"Failed to deserialize the JSON body into the target type: messages[{at}].role: unknown variant `{role}`, expected one of `system`, `user`, `assistant`, `tool` at line 1 column 1")
 
@@ -204,6 +218,19 @@ class DeepSeek(Person):
         return f"This model's maximum context length is {window} tokens. However, you requested {tokens + answer} tokens ({tokens} in the messages, {answer} in the completion). Please reduce the length of the messages or completion."
 
 
+def without_reasoning(messages):
+    """Where answers without reasoning stand, with calls or without, in turns in which the model made calls."""
+    turn, missing = [], []
+    for at, message in enumerate([*messages, {"role": "user"}]):
+        if message["role"] == "assistant":
+            turn.append((at, message))
+        if message["role"] == "user":
+            if any(each.get("tool_calls") for _, each in turn):
+                missing += [at for at, each in turn if each.get("reasoning_content") is None]
+            turn = []
+    return missing
+
+
 def warn_of_changes(scope, request, message, given, at):
     """Reasoning that the fake gave and that came back changed or emptied."""
     for call in message.get("tool_calls") or []:
@@ -222,6 +249,10 @@ class Kimi(DeepSeek):
     # Its own flavour, see check_moonshot.
     openai_schemas = False
     unsupported = ("store",)
+
+    def note_missing_in_turn(self, request, at):
+        # Kimi refuses answers with calls only, and asks for the reasoning of all.
+        request.warn(f"messages[{at}]: the reasoning is not sent back")
 
     def refuse_missing_reasoning(self, at):
         self.refuse(f"thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}")
@@ -412,6 +443,24 @@ class OpenRouter(Person):
 
     def thinks(self, request, body):
         return (body.get("reasoning") or {}).get("enabled") is not False and (body.get("reasoning") or {}).get("effort") != "none"
+
+    def marks(self, body):
+        """The messages that end with a mark for Anthropic's cache, which keeps nothing else."""
+        if not body["model"].startswith("anthropic/"):
+            return None
+        parts = lambda message: message["content"] if isinstance(message.get("content"), list) else []
+        return [at for at, message in enumerate(body["messages"]) if any(part.get("cache_control") for part in parts(message))]
+
+    def check_parts(self, parts, at):
+        for part in parts:
+            if part.get("cache_control") and not (part.get("text") or "").strip():
+                self.refuse(f"messages.{at}.content.0.text: cache_control cannot be set for empty text blocks")
+        return super().check_parts(parts, at)
+
+    def check_order(self, messages):
+        count = sum(bool(part.get("cache_control")) for message in messages if isinstance(message.get("content"), list) for part in message["content"])
+        if count > 4:
+            self.refuse(f"A maximum of 4 blocks with cache_control may be provided. Found {count}.")
 
     def check_assistant(self, scope, request, body, message, at):
         super().check_assistant(scope, request, body, message, at)

@@ -171,6 +171,18 @@ class Scope:
         return tokens if tokens >= minimum else 0
 
 
+    def marked_prefix(self, cache, texts, marks, minimum, total):
+        """The same for a cache that keeps only what ends with one of `marks`, places in `texts`, and that finds only what
+        an earlier text has marked."""
+        text = "".join(texts)
+        with self.lock:
+            earlier = self.prefixes.setdefault(cache, set())
+            longest = max((len(each) for each in earlier if text.startswith(each)), default=0) if marks else 0
+            earlier.update("".join(texts[: mark + 1]) for mark in marks)
+        tokens = total * longest // max(len(text), 1)
+        return tokens if tokens >= minimum else 0
+
+
 class Number(str):
     """A number as it was written."""
 

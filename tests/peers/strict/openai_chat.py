@@ -6,7 +6,7 @@ from openai.types.chat import completion_create_params
 
 from . import chat_personalities, chat_stream
 from .agent import pieces_of
-from .core import compact, token_count
+from .core import compact, token_count, without
 from .openai_models import MODELS, check_effort, check_length, check_metadata, gpt, refuse, takes_sampling
 
 
@@ -36,9 +36,14 @@ def call(scope, request):
     person.refuse_if_scripted(pieces, has_images)
     if not body.get("stream"):
         person.refuse("This fake answers streams only.", "stream")
-    text = compact(body.get("tools") or []) + "".join(compact(message) for message in messages)
-    tokens = token_count([messages, body.get("tools") or []])
-    cached = scope.cached_prefix((person.name, request.model, body.get("prompt_cache_key")), text, person.cache_minimum, person.cache_step, tokens)
+    marks, plain = person.marks(body), without(messages, "cache_control")
+    texts = [compact(body.get("tools") or []), *(compact(message) for message in plain)]
+    tokens = token_count([plain, body.get("tools") or []])
+    cache = (person.name, request.model, body.get("prompt_cache_key"))
+    if marks is None:
+        cached = scope.cached_prefix(cache, "".join(texts), person.cache_minimum, person.cache_step, tokens)
+    else:
+        cached = scope.marked_prefix(cache, texts, [at + 1 for at in marks], person.cache_minimum, tokens)
     return "text/event-stream", chat_stream.events(scope, request, person, pieces, {"input": tokens, "cached": cached})
 
 

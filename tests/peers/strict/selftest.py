@@ -119,7 +119,9 @@ def run_chat(base, personality, model, reasoning, **options):
     """`reasoning` names the field of the delta that goes back with the message."""
     world = World(base, f"chat-{personality}")
     client = openai.OpenAI(api_key="test", base_url=f"{world.base}/{personality}/v1", max_retries=0)
-    messages = [{"role": "system", "content": LONG}, {"role": "user", "content": "Weather?"}]
+    # Anthropic's cache behind OpenRouter keeps what is marked.
+    marked = [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}]
+    messages = [{"role": "system", "content": marked if personality == "openrouter" else LONG}, {"role": "user", "content": "Weather?"}]
     for step in range(STEPS + 1):
         stream = client.chat.completions.create(
             model=model, messages=messages, stream=True, stream_options={"include_usage": True}, tools=[{"type": "function", "function": {"name": "weather", "description": "d", "parameters": SCHEMA}}], **options

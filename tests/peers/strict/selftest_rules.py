@@ -223,6 +223,7 @@ CHAT = [
 ]
 DEEPSEEK = [
     (assistant(lambda each: each.pop("reasoning_content"), 0), "The reasoning_content in the thinking mode must be passed back to the API."),
+    (lambda body: body["messages"].extend([{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Thanks."}]), "The reasoning_content in the thinking mode must be passed back to the API."),
     (put("messages", 0, "role", "developer"), "unknown variant `developer`"),
     (put("tool_choice", "required"), "Thinking mode does not support this tool_choice"),
     (put("max_tokens", 500_000), "Invalid max_tokens value, the valid range of max_tokens is [1, 393216]"),
@@ -257,6 +258,9 @@ GROQ = [
     (put("messages", 0, "content", "word " * 1_000_000), "Please reduce the length of the messages or completion."),
 ]
 OPENROUTER = [
+    (put("messages", 0, "content", [{"type": "text", "text": str(at), "cache_control": {"type": "ephemeral"}} for at in range(5)]), "A maximum of 4 blocks with cache_control may be provided. Found 5."),
+    (put("messages", -1, "content", [{"type": "text", "text": "", "cache_control": {"type": "ephemeral"}}]), "cache_control cannot be set for empty text blocks"),
+    (put("messages", -1, "cache_control", {"type": "ephemeral"}), "cache_control"),
     (assistant(lambda each: each["reasoning_details"][0].update(text="changed")), MODIFIED),
     (assistant(lambda each: each["reasoning_details"].append({"type": "reasoning.encrypted"})), "expected string, received undefined"),
     (put("messages", 0, "content", "word " * 1_000_000), "This endpoint's maximum context length is 1000000 tokens."),

@@ -13,7 +13,11 @@ use super::{
 };
 
 fn call(id: &str) -> Message {
-    let call = ToolUse { id: CallId::new(id), name: "t".into(), input: Json::empty_object() };
+    call_with(id, Json::empty_object())
+}
+
+fn call_with(id: &str, input: Json) -> Message {
+    let call = ToolUse { id: CallId::new(id), name: "t".into(), input };
     Message::Assistant { content: Content::Blocks(vec![Block::ToolUse(call)]) }
 }
 
@@ -100,6 +104,10 @@ fn long_message() -> impl Strategy<Value = Message> {
         (0..30_000_usize).prop_map(move |bytes| Message::user(text(bytes))),
         (0..30_000_usize).prop_map(move |bytes| Message::assistant(text(bytes))),
         (0..6_u8).prop_map(|id| call(&format!("call_{id}"))),
+        (0..6_u8, 0..40_000_usize).prop_map(move |(id, bytes)| {
+            let input = serde_json::json!({ "path": "a", "content": text(bytes), "lines": vec![7; bytes / 100] });
+            call_with(&format!("call_{id}"), Json::of(&input).unwrap())
+        }),
         (0..6_u8, 0..60_000_usize).prop_map(|(id, bytes)| result(&format!("call_{id}"), bytes)),
     ]
 }
@@ -171,6 +179,28 @@ fn a_large_result_gives_way_before_anything_else() {
         text.contains(&format!("of 100000 bytes are left out here. Call {READ_RESULT} with call_id \"c\"")),
         "{text}"
     );
+}
+
+#[test]
+fn the_long_input_of_a_call_gives_way_and_the_call_stays() {
+    let input = |content: String| Json::of(&serde_json::json!({ "title": "Whales", "content": content })).unwrap();
+    let history = [Message::user("write it"), call_with("c", input("w".repeat(20_000))), result("c", 20)];
+    let made = plan(&history, None, &room(2000), false, &size).unwrap().compaction;
+    assert_eq!((made.covers, made.reads_results), (0, false));
+    let given = compact(&history, Some(&made));
+    assert_eq!((given.len(), &given[0], &given[2]), (3, &history[0], &history[2]));
+    let input = given[1].tool_uses().next().unwrap().input.to_value();
+    let content = input["content"].as_str().unwrap();
+    assert_eq!(input["title"], "Whales");
+    assert!(content.len() < 1000 && content.starts_with("www") && content.ends_with("www"), "{content}");
+    assert!(content.contains("of 20000 bytes are left out here to save room. The call was made with all of them."));
+    // Much else than texts leaves a note alone.
+    let numbers = Json::of(&serde_json::json!({ "numbers": vec![12_345; 10_000] })).unwrap();
+    let history = [Message::user("sum it"), call_with("c", numbers), result("c", 20)];
+    let made = plan(&history, None, &room(2000), false, &size).unwrap().compaction;
+    let given = compact(&history, Some(&made));
+    let input = given[1].tool_uses().next().unwrap().input.as_str().to_owned();
+    assert!(input.starts_with(r#"{"left_out":"[60013 of 60013 bytes are left out here"#), "{input}");
 }
 
 #[test]

@@ -105,6 +105,7 @@ fn steps() {
                 system: Some(vec![1]),
                 shortened: vec![Shortened { at: 5, keep: 64 }],
                 left_out: 2,
+                excerpt: "e".into(),
                 reads_results: true,
                 change: Some(Change { messages: 4, shortened: 1, tokens_before: 9, tokens_after: 3 }),
             }),
@@ -129,7 +130,7 @@ fn steps() {
             (13, r#"{"summary":"s","covers":4,"usage":{"input":3,"output":1}}"#),
             (
                 13,
-                r#"{"summary":"s","covers":4,"usage":{"input":3,"output":1},"first":0,"current":3,"system":[1],"shortened":[{"at":5,"keep":64}],"left_out":2,"reads_results":true,"change":{"messages":4,"shortened":1,"tokens_before":9,"tokens_after":3}}"#,
+                r#"{"summary":"s","covers":4,"usage":{"input":3,"output":1},"first":0,"current":3,"system":[1],"shortened":[{"at":5,"keep":64}],"left_out":2,"excerpt":"e","reads_results":true,"change":{"messages":4,"shortened":1,"tokens_before":9,"tokens_after":3}}"#,
             ),
         ],
     );

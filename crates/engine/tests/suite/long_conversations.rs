@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use everturn_core::{
@@ -113,6 +114,26 @@ async fn a_result_larger_than_the_window_is_shortened_and_can_be_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_with_a_long_input_is_shortened_and_not_forgotten() {
+    let written = "w".repeat(6000);
+    let input = format!(r#"{{"title":"Whales","content":"{written}"}}"#);
+    // A model that does what it was asked for until it sees that it is done.
+    let model = strict(2000, move |request| {
+        let is_done = request.messages.iter().flat_map(Message::tool_uses).any(|call| call.name == "save");
+        if is_done { vec![say("Saved.")] } else { vec![call("save", &input)] }
+    });
+    let saved = Behaviour::Dumps("saved".to_owned().into());
+    let setup = Setup::with_models([model.clone()]).trusted("save", EffectClass::Effectful, saved);
+    let world = World::start(setup).await;
+    let transcript = world.act(Act::User("save a long text")).await;
+    assert!(transcript.ends_with("completed\n"), "{transcript}");
+    let requests = model.requests();
+    assert_eq!(requests.len(), 2, "it was saved once, and no summary was made");
+    let call = requests[1].messages.iter().flat_map(Message::tool_uses).next().expect("the call is shown");
+    assert!(call.input.as_str().contains("The call was made with all of them"), "{}", call.input.as_str());
+}
+
+#[tokio::test(start_paused = true)]
 async fn read_result_is_refused_where_nothing_was_shortened_and_says_what_is_wrong() {
     let scripts = [vec![call(READ_RESULT, r#"{"call_id":"x"}"#), stop()], vec![say("No."), stop()]];
     let world = World::start(Setup::new(scripts)).await;
@@ -183,6 +204,23 @@ async fn only_instructions_that_do_not_fit_end_a_turn() {
     let transcript = world.act(Act::User("hello")).await;
     assert!(transcript.ends_with("max tokens\n"), "{transcript}");
     assert_eq!(model.requests().len(), 0);
+}
+
+/// An agent with more tools than the window holds answers with those that fit, and says so.
+#[tokio::test(start_paused = true)]
+async fn tools_that_do_not_fit_are_left_out() {
+    let model = strict(2000, |_| vec![say("Yes.")]);
+    let mut setup = Setup::with_models([model.clone()]);
+    for number in 0..60 {
+        let name = format!("tool_{number}_{}", "x".repeat(48));
+        setup = setup.trusted(&name, EffectClass::ReadOnly, Behaviour::Dumps("done".to_owned().into()));
+    }
+    let world = World::start(setup).await;
+    let transcript = world.act(Act::User("hello")).await;
+    assert!(transcript.contains("tools are left out: their descriptions have about"), "{transcript}");
+    assert!(transcript.ends_with("completed\n"), "{transcript}");
+    let offered = model.requests()[0].tools.len();
+    assert!((10..60).contains(&offered), "{offered}");
 }
 
 /// Instructions may take most of the window: the room for the answer gives way before the conversation is given up.
@@ -310,7 +348,7 @@ async fn summarised_by(does: impl Fn() -> Script + Send + 'static) -> (World, Ar
 #[tokio::test(start_paused = true)]
 async fn a_turn_goes_on_whatever_the_summariser_does() {
     type Does = fn() -> Script;
-    let summarisers: [(&str, Does); 8] = [
+    let summarisers: [(&str, Does); 9] = [
         ("fails", || vec![fail(ModelErrorKind::Unavailable)]),
         ("is rejected", || vec![fail(ModelErrorKind::Rejected)]),
         ("overflows", || vec![fail(ModelErrorKind::ContextOverflow)]),
@@ -319,14 +357,18 @@ async fn a_turn_goes_on_whatever_the_summariser_does() {
         ("is cut off", || vec![say("They"), finish(ModelFinish::MaxTokens, None)]),
         ("talks too long", || vec![say(&"words ".repeat(5000)), stop()]),
         ("is silent", || vec![Beat::Silence]),
+        ("declines in words", || vec![say("I'm sorry, I can't help with that."), stop()]),
     ];
     for (name, does) in summarisers {
+        let begun = tokio::time::Instant::now();
         let (world, model, works) = summarised_by(does).await;
+        assert!(begun.elapsed() < Duration::from_secs(240), "{name}: {:?}", begun.elapsed());
         let made = compactions(&world).await.pop().unwrap();
         assert_eq!((made.summary.as_str(), made.left_out), ("", made.covers), "{name}");
         let given = text(model.requests().last().unwrap());
         let note = format!("[{} messages are left out: they could not be summarised.]", made.left_out);
         assert!(given.contains(&note), "{name}: {given}");
+        assert!(given.contains("[The last of them began so:]\n") && given.contains("\nUser: FACT"), "{name}: {given}");
         // What was left out is summarised as soon as that works again.
         *works.lock().unwrap() = true;
         while compactions(&world).await.len() < 2 {
@@ -348,19 +390,100 @@ async fn a_summary_that_can_be_made_later_is_waited_for() {
             true if !*recovered.lock().unwrap() => vec![fail(kind)],
             is_summary => vec![say(if is_summary { "They spoke." } else { "Well." }), stop()],
         });
-        let world = World::start(Setup::with_models([model.with_window(1000)])).await;
+        let world = World::start(Setup::with_models([model.with_window(8000)])).await;
         let speak = async || {
-            let started = world.begin(&"a".repeat(400)).await;
+            let started = world.begin(&"a".repeat(2000)).await;
             let transcript = world.transcript(&started).await;
             assert!(transcript.ends_with("completed\n"), "{transcript}");
         };
-        for _ in 0..12 {
+        for _ in 0..14 {
             speak().await;
         }
         assert_eq!(compactions(&world).await, [], "{kind:?}");
         *works.lock().unwrap() = true;
         speak().await;
         assert_eq!(compactions(&world).await.len(), 1, "{kind:?}");
+    }
+}
+
+/// In a long turn, too, a summariser that asks to wait is asked now and then, and readers are told.
+#[tokio::test(start_paused = true)]
+async fn a_summariser_that_asks_to_wait_is_not_asked_at_every_step() {
+    let mut steps = 0;
+    let model = ScriptedModel::thinking("test/one", move |request| {
+        if is_summary(request) {
+            return vec![fail(ModelErrorKind::RateLimited)];
+        }
+        steps += 1;
+        if steps <= 24 { vec![call("dump", "{}"), stop()] } else { vec![say("Done."), stop()] }
+    });
+    let model = model.with_window(8000);
+    let dump = Behaviour::Dumps("x".repeat(1000).into());
+    let setup = Setup::with_models([model.clone()]).trusted("dump", EffectClass::ReadOnly, dump);
+    let setup = setup.agent(|agent| agent.max_steps = 60);
+    let world = World::start(setup).await;
+    let begun = tokio::time::Instant::now();
+    let transcript = world.act(Act::User("look often")).await;
+    assert!(transcript.ends_with("completed\n"), "{transcript}");
+    assert!(transcript.contains("goes on without a summary"), "{transcript}");
+    let asked = model.requests().into_iter().filter(is_summary).count();
+    assert!((1..=6).contains(&asked), "{asked} times");
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+}
+
+/// A model that goes by what it is shown does nothing twice, also if no summary was ever made of what it did.
+#[tokio::test(start_paused = true)]
+async fn what_was_done_is_known_without_a_summary() {
+    let model = strict(4000, |request| {
+        if is_summary(request) {
+            return vec![say("")];
+        }
+        let calls = request.messages.iter().flat_map(Message::tool_uses).map(|call| call.input.as_str().to_owned());
+        let shown = calls.chain([text(request)]).collect::<String>();
+        let is_done = |number: &usize| shown.contains(&format!(r#"{{"job":{number}}}"#));
+        match (1..=30).find(|number| !is_done(number)) {
+            Some(number) => vec![call("work", &format!(r#"{{"job":{number}}}"#))],
+            None => vec![say("Done.")],
+        }
+    });
+    let worked = Behaviour::Dumps("r".repeat(600).into());
+    let setup = Setup::with_models([model.clone()]).agent(|agent| agent.max_steps = 60).trusted(
+        "work",
+        EffectClass::Effectful,
+        worked,
+    );
+    let world = World::start(setup).await;
+    let transcript = world.act(Act::User("do the thirty jobs")).await;
+    assert!(transcript.ends_with("completed\n"), "{transcript}");
+    let steps = model.requests().into_iter().filter(|request| !is_summary(request)).count();
+    assert_eq!(steps, 31, "every job was done once");
+}
+
+/// A tool result gives way before a word of the user's does, and the answer's room before both.
+#[tokio::test(start_paused = true)]
+async fn results_give_way_before_the_users_words() {
+    let sizes = [
+        (4000, 15_700, 9000),
+        (10_000, 12_000, 9000),
+        (4000, 20_000, 9000),
+        (25_000, 2000, 9000),
+        (2000, 25_000, 40_000),
+    ];
+    for (first, current, result) in sizes {
+        let model = strict(8000, move |request| match request.messages.last() {
+            Some(Message::User { content }) if content.text().contains("current") => vec![call("dump", "{}")],
+            _ => vec![say("Well.")],
+        });
+        let dump = Behaviour::Dumps("x".repeat(result).into());
+        let setup = Setup::with_models([model.clone()]).trusted("dump", EffectClass::ReadOnly, dump);
+        let world = World::start(setup).await;
+        let started = world.begin(&format!("first {} end", "a".repeat(first))).await;
+        world.transcript(&started).await;
+        let started = world.begin(&format!("current {} end", "b".repeat(current))).await;
+        let transcript = world.transcript(&started).await;
+        assert!(transcript.ends_with("completed\n"), "{transcript}");
+        let given = text(model.requests().last().unwrap());
+        assert!(given.contains(&"a".repeat(first)) && given.contains(&"b".repeat(current)), "{first} {current}");
     }
 }
 

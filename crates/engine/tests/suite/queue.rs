@@ -364,7 +364,7 @@ async fn a_queue_waits_for_a_free_slot() {
     .settings(|settings| {
         settings.concurrent_turns = 1;
         settings.step_idle_timeout = Some(Duration::from_secs(24 * 3600));
-        settings.first_byte_timeout = Duration::from_secs(24 * 3600);
+        settings.first_byte_timeout = Some(Duration::from_secs(24 * 3600));
     });
     let world = World::start(setup).await;
     world.act(Act::User("ask")).await;

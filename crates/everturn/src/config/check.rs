@@ -107,7 +107,10 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         providers = found.providers;
         agents = found.agents;
     }
-    let openai = OpenAi::check(report, &file.openai, agents.iter().map(|agent| agent.name.as_str()));
+    let mut openai = OpenAi::check(report, &file.openai, agents.iter().map(|agent| agent.name.as_str()));
+    if !own_agents {
+        openai.add_models_of(&agents);
+    }
     Some(Config {
         source,
         listen: listen?,

@@ -1,6 +1,6 @@
 //! Hosted providers that variables of the environment are enough for.
 
-use everturn_models::OpenAiWire;
+use everturn_models::{OpenAiWire, anthropic_base};
 use secrecy::SecretString;
 
 use super::{
@@ -83,12 +83,8 @@ fn openai_address(environment: &Environment) -> Option<String> {
 
 /// Anthropic's SDK adds the version to the address itself.
 fn anthropic_address(environment: &Environment) -> Option<String> {
-    let address = address(environment, "ANTHROPIC_BASE_URL", "https://api.anthropic.com")?;
-    match address.as_str() {
-        "https://api.anthropic.com/v1" => None,
-        versioned if versioned.ends_with("/v1") => Some(address),
-        _ => Some(format!("{address}/v1")),
-    }
+    let address = anthropic_base(&address(environment, "ANTHROPIC_BASE_URL", "https://api.anthropic.com")?);
+    (address != "https://api.anthropic.com/v1").then_some(address)
 }
 
 /// Google's SDK adds the version to the address itself.

@@ -23,8 +23,9 @@ pub struct Limits {
     pub queue_timeout: Duration,
     /// Most open connections.
     pub connections: usize,
-    /// How long a provider may take to begin its answer.
-    pub first_byte_timeout: Duration,
+    /// How long a provider may take to begin its answer. `None`: 60 seconds; servers that load a model first have as long as
+    /// a silence may be.
+    pub first_byte_timeout: Option<Duration>,
     /// How long a provider may be silent within a model step. `None`: 5 minutes for models that think, 60 seconds for
     /// others.
     pub step_idle_timeout: Option<Duration>,
@@ -68,7 +69,7 @@ impl Default for Limits {
             queued_turns: 1000,
             queue_timeout: Duration::from_secs(30),
             connections: 20_000,
-            first_byte_timeout: Duration::from_secs(60),
+            first_byte_timeout: None,
             step_idle_timeout: None,
             retries: 4,
             retry_max: Duration::from_secs(30),
@@ -126,6 +127,7 @@ impl Limits {
         let retries = number(report, "retries", file.retries.as_ref(), 0..=100)
             .and_then(|n| u32::try_from(n).ok())
             .unwrap_or(default.retries);
+        let first_byte_timeout = duration(report, "first_byte_timeout", file.first_byte_timeout.as_ref());
         let step_idle_timeout = duration(report, "step_idle_timeout", file.step_idle_timeout.as_ref());
         let mut time = |name, text, default| duration(report, name, text).unwrap_or(default);
         Self {
@@ -135,11 +137,7 @@ impl Limits {
             queued_turns,
             queue_timeout: time("queue_timeout", file.queue_timeout.as_ref(), default.queue_timeout),
             connections,
-            first_byte_timeout: time(
-                "first_byte_timeout",
-                file.first_byte_timeout.as_ref(),
-                default.first_byte_timeout,
-            ),
+            first_byte_timeout,
             step_idle_timeout,
             retries,
             retry_max: time("retry_max", file.retry_max.as_ref(), default.retry_max),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{check::duration, file, problem::Report};
+use super::{check::duration, file, problem::Report, settings::Agent};
 
 /// Settings of the chat completions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,5 +37,20 @@ impl OpenAi {
         }
         let models = openai.models.iter().map(|(model, agent)| (model.get_ref().clone(), agent.get_ref().clone()));
         Self { models: models.collect(), wait }
+    }
+
+    /// Lets clients name the models of agents that nobody configured by the models' own names: an agent cannot be called
+    /// `qwen3:8b`. What stands after the colon may be left out where it is `latest`, as Ollama has it.
+    pub(super) fn add_models_of(&mut self, agents: &[Agent]) {
+        let is_called_otherwise = |agent: &&Agent| agent.name.as_str() != agent.model.model;
+        for agent in agents.iter().filter(is_called_otherwise).filter(|agent| agent.model.provider != "demo") {
+            let model = &agent.model.model;
+            let names = [Some(model.as_str()), model.strip_suffix(":latest")];
+            for name in
+                names.into_iter().flatten().filter(|name| !agents.iter().any(|other| other.name.as_str() == *name))
+            {
+                self.models.entry(name.to_owned()).or_insert_with(|| agent.name.to_string());
+            }
+        }
     }
 }

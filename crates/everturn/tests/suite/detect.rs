@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use everturn::config::{Agent, Environment, Found, find_agents};
+use everturn::config::{Agent, Environment, Found, Source, find_agents, parse};
 use expect_test::expect;
 use secrecy::ExposeSecret as _;
 use tokio::{
@@ -185,6 +185,20 @@ async fn a_local_ollama_adds_its_chat_models() {
     let list = r#"{"models":[{"name":"nomic-embed-text:latest"},{"name":"qwen3:8b","size":5},{"name":"llama3:8b"}]}"#;
     let expected = ["qwen3-8b = ollama/qwen3:8b", "llama3-8b = ollama/llama3:8b", DEMO];
     assert_eq!(agents_with_ollama(ok(list)).await, expected);
+}
+
+#[tokio::test]
+async fn models_of_ollama_go_by_their_own_names_in_chat_completions() {
+    let list = r#"{"models":[{"name":"qwen3:8b"},{"name":"llama3.2:latest"}]}"#;
+    let found = find_agents(&Environment::default(), answering(ok(list)).await).await;
+    let (overrides, tools) = (Default::default(), Default::default());
+    let mapped = b"[openai.models]\n'qwen3:8b' = 'demo'\n";
+    for (file, qwen) in [(&b""[..], "qwen3-8b"), (mapped, "demo")] {
+        let config = parse(Source::Defaults, file, &overrides, &Environment::default(), &tools, found.clone()).unwrap();
+        let models: Vec<_> = config.openai.models.iter().map(|(name, agent)| format!("{name} = {agent}")).collect();
+        let latest = ["llama3.2 = llama3.2-latest", "llama3.2:latest = llama3.2-latest"];
+        assert_eq!(models, [latest[0], latest[1], &format!("qwen3:8b = {qwen}")]);
+    }
 }
 
 #[tokio::test]

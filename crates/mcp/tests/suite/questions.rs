@@ -1,9 +1,9 @@
 //! What servers ask, and what they are answered.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use everturn_core::Json;
-use everturn_tools::{Question, Reply, Report, Reporter};
+use everturn_tools::{Question, Reply, Report, Reporter, TimeLimit};
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -91,6 +91,23 @@ async fn a_question_waits_until_it_is_clear_who_is_asked() {
     answer.send(Reply::Declined).unwrap();
     assert_eq!(text(call.await.unwrap()), r#"{"action": "decline"}"#);
     assert!(reports.try_recv().is_err(), "it is not the other one's question");
+    world.mcp.shutdown().await;
+}
+
+/// A call that is held back because another one may ask has not been sent: its time limit does not count yet.
+#[tokio::test]
+async fn a_call_that_waits_for_others_does_not_time_out() {
+    let world = World::ready(bad(&[])).await;
+    let (reporter, mut reports) = Reporter::new(10);
+    let other = tokio::spawn(world.tools.get("bad__hang").unwrap().call(context(reporter), Json::empty_object()));
+    assert!(matches!(reports.recv().await, Some(Report::Notification { .. })));
+    let (reporter, _watched) = Reporter::new(10);
+    let (life, (_asking, is_asking)) = (reporter.life(), tokio::sync::watch::channel(false));
+    let limit = TimeLimit { silence: Duration::from_secs(1), total: Duration::from_secs(60) };
+    let call =
+        world.tools.get("bad__echo").unwrap().call(context(reporter), Json::of(&json!({ "text": "hi" })).unwrap());
+    limit.hold(&life, is_asking, call).await.expect("it is in time").expect("it works");
+    other.abort();
     world.mcp.shutdown().await;
 }
 

@@ -2,11 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use everturn_core::{Block, Content, Message};
+use everturn_core::{Block, Content, Message, OutputFormat, ToolChoice};
 
 use super::{
     mention::{self, Call},
-    title,
+    results, schema_fill, title,
 };
 use crate::model::ModelRequest;
 
@@ -35,6 +35,8 @@ pub(super) enum Intent {
     MaxTokens,
     /// Call tools; think first where asked to.
     Call { calls: Vec<Call>, think: bool },
+    /// Answer with this JSON, because a format was asked for.
+    Json(String),
     /// Think, then speak.
     Think,
     /// Say how many images there are.
@@ -52,7 +54,9 @@ impl Intent {
             return Self::Title;
         }
         let content = match request.messages.last() {
-            Some(Message::Tool { .. }) => return Self::Results,
+            Some(Message::Tool { .. }) => {
+                return formatted(request, &results::tell(request)).map_or(Self::Results, Self::Json);
+            }
             Some(Message::User { content }) => content,
             Some(Message::Assistant { .. } | Message::System { .. }) | None => return Self::Help,
         };
@@ -67,9 +71,23 @@ impl Intent {
             return intent;
         }
         let think = words.iter().any(|word| matches!(*word, "think" | "thinking" | "why" | "reason"));
-        let calls = mention::calls(&text, &request.tools, &request.messages);
+        let mut calls = mention::calls(&text, &request.tools, &request.messages);
+        let choice = request.options.tool_choice.as_ref();
+        let is_chosen = |name: &str| match choice {
+            Some(ToolChoice::Named(named)) => named == name,
+            Some(ToolChoice::Auto | ToolChoice::Required) | None => true,
+            Some(ToolChoice::None) => false,
+        };
+        calls.retain(|call| is_chosen(&call.name));
+        if calls.is_empty() && matches!(choice, Some(ToolChoice::Required | ToolChoice::Named(_))) {
+            let tool = request.tools.iter().rev().find(|tool| is_chosen(&tool.name));
+            calls.extend(tool.map(|tool| mention::forced(tool, &text)));
+        }
         if !calls.is_empty() {
             return Self::Call { calls, think };
+        }
+        if let Some(json) = formatted(request, &text) {
+            return Self::Json(json);
         }
         if think {
             return Self::Think;
@@ -80,6 +98,15 @@ impl Intent {
             count => Self::Images(count),
         }
     }
+}
+
+/// An answer in the format that was asked for, if one was, made of these words.
+fn formatted(request: &ModelRequest, words: &str) -> Option<String> {
+    let object = match request.options.output.as_ref()? {
+        OutputFormat::JsonObject => serde_json::Map::from_iter([("answer".to_owned(), words.into())]),
+        OutputFormat::JsonSchema { schema, .. } => schema_fill::fill(&schema.to_value(), words),
+    };
+    serde_json::to_string(&object).ok()
 }
 
 /// Requests that are commands: they are the beginning of the message, not words somewhere in it.
@@ -112,6 +139,8 @@ pub(super) fn images(content: &Content) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use everturn_core::{Json, ModelOptions, ToolSpec};
+
     use super::*;
 
     fn check(text: &str, expected: Intent) {
@@ -138,6 +167,33 @@ mod tests {
         check("max tokens", Intent::MaxTokens);
         check("Summarise the conversation so far, briefly.", Intent::Summary);
         check("Write a title for this conversation", Intent::Echo);
+    }
+
+    #[test]
+    fn formats_and_forced_calls_are_heeded() {
+        let schema = Json::parse(r#"{"type":"object","required":["city"],"properties":{"city":{"type":"string"}}}"#);
+        let schema = schema.unwrap();
+        let tool = ToolSpec {
+            name: "weather".to_owned(),
+            title: None,
+            description: String::new(),
+            input_schema: schema.clone(),
+        };
+        let asked = |options: ModelOptions| {
+            let (messages, tools) = ([Message::user("I like Paris")].into(), [tool.clone()].into());
+            Intent::of(&ModelRequest { messages, tools, options, ..ModelRequest::default() })
+        };
+        let input = Json::parse(r#"{"city":"I like Paris"}"#).unwrap();
+        let forced = Intent::Call { calls: vec![Call { name: "weather".to_owned(), input }], think: false };
+        for choice in [ToolChoice::Required, ToolChoice::Named("weather".to_owned())] {
+            assert_eq!(asked(ModelOptions { tool_choice: Some(choice), ..ModelOptions::default() }), forced);
+        }
+        let format = OutputFormat::JsonSchema { name: "place".to_owned(), description: None, schema, strict: true };
+        let json = |text: &str| Intent::Json(text.to_owned());
+        let output = |format| ModelOptions { output: Some(format), ..ModelOptions::default() };
+        assert_eq!(asked(output(format)), json(r#"{"city":"I like Paris"}"#));
+        assert_eq!(asked(output(OutputFormat::JsonObject)), json(r#"{"answer":"I like Paris"}"#));
+        assert_eq!(asked(ModelOptions::default()), Intent::Echo);
     }
 
     #[test]

@@ -123,6 +123,11 @@ fn obvious_call(message: &str, tools: &[ToolSpec], history: &Messages) -> Option
     None
 }
 
+/// A call of a tool that must be called, whatever the message says.
+pub(super) fn forced(tool: &ToolSpec, message: &str) -> Call {
+    call(tool, object(message), message)
+}
+
 fn call(tool: &ToolSpec, object: Option<Json>, words: &str) -> Call {
     let input = object.unwrap_or_else(|| {
         let words = if tool.name == "calculator" { arithmetic::find(words).unwrap_or(words) } else { words };

@@ -52,6 +52,7 @@ impl Script {
             Intent::Title => text(&title::of(request.messages.iter())),
             Intent::Images(count) => text(&words::images(count)),
             Intent::Help => text(&words::help(&request.tools)),
+            Intent::Json(json) => text(&json),
             Intent::Echo => text(&words::echo(request)),
             Intent::Think => {
                 let mut events = pieces(&words::thoughts(request), ModelEvent::Thinking);
@@ -60,6 +61,7 @@ impl Script {
             }
             Intent::Call { calls, think } => Body::Events(call_events(request, calls, think)),
         };
+        let body = body.until(&request.options.stop);
         Ok(Self {
             body,
             finish,
@@ -99,6 +101,35 @@ impl Iterator for Script {
         }
         self.output_bytes = bytes;
         Some(Ok(event))
+    }
+}
+
+impl Body {
+    /// The same up to the first of these texts in what is said, without it.
+    fn until(self, stops: &[String]) -> Self {
+        let Self::Events(events) = self else { return self };
+        let said: String = events.iter().filter_map(said).collect();
+        let Some(end) = stops.iter().filter_map(|stop| said.find(stop.as_str())).min() else {
+            return Self::Events(events);
+        };
+        let mut left = end;
+        let shortened = events.into_iter().map_while(|event| match event {
+            ModelEvent::Text(text) if left > 0 => {
+                let kept = text[..left.min(text.len())].to_owned();
+                left -= kept.len();
+                Some(ModelEvent::Text(kept))
+            }
+            event @ ModelEvent::Thinking(_) => Some(event),
+            _ => None,
+        });
+        Self::Events(shortened.collect())
+    }
+}
+
+fn said(event: &ModelEvent) -> Option<&str> {
+    match event {
+        ModelEvent::Text(text) => Some(text),
+        _ => None,
     }
 }
 
@@ -191,6 +222,18 @@ mod tests {
         ] {
             assert_eq!(input_pieces(json).collect::<Vec<_>>(), expected, "{json}");
         }
+    }
+
+    #[test]
+    fn an_answer_stops_where_it_was_asked_to() {
+        let said = |stops: &[&str]| {
+            let stops: Vec<String> = stops.iter().map(|stop| (*stop).to_owned()).collect();
+            text("one two three").until(&stops).filter_map(|event| said(&event).map(str::to_owned)).collect::<String>()
+        };
+        assert_eq!(said(&[]), "one two three");
+        assert_eq!(said(&["three", "e t"]), "on");
+        assert_eq!(said(&["one"]), "");
+        assert_eq!(said(&["four"]), "one two three");
     }
 
     proptest::proptest! {

@@ -1,35 +1,38 @@
-//! Tool calls and results as plain text, for models that take no tools at all.
+//! Tool calls and results as plain text, for models that take no tools at all, or not those of a conversation.
 //!
 //! Servers without tools refuse messages that speak of calls as well. The conversation stays readable to the model.
 
 use std::{borrow::Cow, collections::HashMap};
 
-use everturn_core::{Block, Content, Message};
+use everturn_core::{Block, Content, Message, ToolUse};
 
 use crate::model::ModelRequest;
 
-/// Writes the calls of a request's conversation as the assistant's words, and their results as the user's.
-pub(super) fn write_calls_as_text(request: &mut Cow<'_, ModelRequest>) {
-    if !request.messages.iter().any(|message| matches!(message, Message::Tool { .. })) {
-        return;
-    }
+/// Writes the answers of a request's conversation that made such calls as the assistant's words, and the results as the
+/// user's. `false` if there are none.
+pub(super) fn write_calls_as_text(request: &mut Cow<'_, ModelRequest>, is_plain: impl Fn(&ToolUse) -> bool) -> bool {
     let messages = request.messages.clone();
-    let calls = messages.iter().flat_map(Message::tool_uses);
-    let names: HashMap<&str, &str> = calls.map(|call| (call.id.as_str(), call.name.as_str())).collect();
+    let plain = messages.iter().filter(|message| message.tool_uses().any(&is_plain));
+    let names: HashMap<&str, &str> =
+        plain.flat_map(Message::tool_uses).map(|call| (call.id.as_str(), call.name.as_str())).collect();
+    if names.is_empty() {
+        return false;
+    }
     request.to_mut().messages = messages
         .iter()
         .map(|message| match message {
-            Message::Assistant { content } if message.tool_uses().next().is_some() => {
+            Message::Assistant { content } if message.tool_uses().any(&is_plain) => {
                 Message::Assistant { content: Content::Text(with_calls(content)) }
             }
             Message::Tool { call_id, content, is_error } => {
-                let name = names.get(call_id.as_str()).copied().unwrap_or("tool");
+                let Some(name) = names.get(call_id.as_str()) else { return message.clone() };
                 let what = if *is_error { "Error" } else { "Result" };
                 Message::User { content: with_heading(&format!("[{what} of the tool {name}]"), content) }
             }
             Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => message.clone(),
         })
         .collect();
+    true
 }
 
 /// Joins messages of one speaker that stand next to each other, for servers that want the speakers to take turns.
@@ -80,7 +83,7 @@ fn with_heading(heading: &str, content: &Content) -> Content {
 
 #[cfg(test)]
 mod tests {
-    use everturn_core::{CallId, Json, ToolUse};
+    use everturn_core::{CallId, Json};
 
     use super::*;
 
@@ -97,7 +100,7 @@ mod tests {
         ];
         let request = ModelRequest { messages: messages.into(), ..ModelRequest::default() };
         let mut request = Cow::Borrowed(&request);
-        write_calls_as_text(&mut request);
+        assert!(write_calls_as_text(&mut request, |_| true));
         let expected = [
             Message::user("What time is it?"),
             Message::assistant("Let me look.\n[Call of the tool clock with {}]"),

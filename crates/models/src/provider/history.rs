@@ -248,6 +248,7 @@ mod tests {
             learned: &learned,
             request: &request,
             without_proofs: false,
+            ends_with_wish: false,
         };
         look(entries(&ask, result_images));
     }

@@ -1,6 +1,6 @@
-//! Instructions that stand in for what a model does not take: the system's words, the format of its answer.
+//! Instructions that stand in for what a model does not take: the system's words, the format of its answer, a forced call.
 
-use everturn_core::{Content, Message, OutputFormat};
+use everturn_core::{Content, Message, OutputFormat, ToolChoice};
 
 use super::history::system_as_text;
 use crate::model::ModelRequest;
@@ -30,4 +30,21 @@ pub(super) fn ask_for_format(request: &mut ModelRequest) {
         request.system.push_str("\n\n");
     }
     request.system.push_str(&words);
+}
+
+/// Asks in words for the call that is to be made, at the end of the conversation: all before it stays as it is in the
+/// provider's cache. The answer is checked in any case. `false` if no call has to be made, or none can be.
+pub(super) fn ask_for_call(request: &mut ModelRequest) -> bool {
+    let words = match &request.options.tool_choice {
+        Some(ToolChoice::Required) if !request.tools.is_empty() => {
+            "Answer with a call of one of your tools, and with nothing else.".to_owned()
+        }
+        Some(ToolChoice::Named(name)) if request.tools.iter().any(|tool| tool.name == *name) => {
+            format!("Answer with a call of the tool {name}, and with nothing else.")
+        }
+        Some(_) | None => return false,
+    };
+    let wish = Message::User { content: Content::Text(system_as_text(&words)) };
+    request.messages = request.messages.iter().cloned().chain([wish]).collect();
+    true
 }

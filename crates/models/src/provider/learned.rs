@@ -9,13 +9,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use everturn_core::{Effort, ToolSpec};
+use everturn_core::{Effort, ToolSpec, ToolUse};
 use sha2::{Digest as _, Sha256};
 
 /// Most models of one provider that are remembered.
 const MAX_MODELS: usize = 256;
 /// Most refused fields, tools or media of one model.
 const MAX_REFUSED: usize = 1024;
+/// Most calls of one model that are written as text.
+const MAX_CALLS: usize = 8192;
 
 /// How long a refusal is remembered. Some are passing: an endpoint that is away, a limit that was raised.
 const LIFETIME: Duration = Duration::from_secs(15 * 60);
@@ -29,6 +31,8 @@ pub(super) struct Learned {
     pub(super) rate: Option<u64>,
     /// Tokens of its longest answer.
     pub(super) max_output: Option<u64>,
+    /// A cap that it takes, where a higher one was refused without a number. Forgotten with the refusals.
+    pub(super) lowered_output: Option<u64>,
     /// Fields of the request's body that it refuses; a dot leads into an object.
     pub(super) fields: BTreeSet<String>,
     /// Declarations of tools that it refuses: their names with a digest of all that they say.
@@ -47,12 +51,14 @@ pub(super) struct Learned {
     pub(super) wants_tools_with_calls: bool,
     /// Whether it takes nothing but users' messages and answers, one after the other: calls and results become text.
     pub(super) wants_plain_roles: bool,
+    /// Calls of conversations that it refuses in no known words, and takes with these calls as text. It takes others.
+    pub(super) plain_calls: HashSet<MediaDigest>,
     /// Whether ids of calls must have nine letters and digits (chat completions only).
     pub(super) wants_short_ids: bool,
     /// Whether it takes no reasoning back at all.
     pub(super) refuses_reasoning: bool,
-    /// Whether it wants its reasoning back in every answer that made calls (chat completions only).
-    pub(super) wants_reasoning: bool,
+    /// The answers that it wants back with their reasoning, as its refusals tell (chat completions only).
+    pub(super) wants_reasoning: WantsReasoning,
     /// Images, documents and proofs of reasoning that it refuses.
     pub(super) media: HashSet<MediaDigest>,
     /// The most images that it takes in one call.
@@ -81,6 +87,7 @@ impl Learned {
         self.max_tools = fewest(self.max_tools, other.max_tools);
         self.rate = other.rate.or(self.rate);
         self.max_output = least(self.max_output, other.max_output);
+        self.lowered_output = least(self.lowered_output, other.lowered_output);
         self.fields.extend(other.fields);
         self.declarations.extend(other.declarations);
         self.efforts.extend(other.efforts);
@@ -90,14 +97,37 @@ impl Learned {
         self.wants_plain_roles |= other.wants_plain_roles;
         self.wants_short_ids |= other.wants_short_ids;
         self.refuses_reasoning |= other.refuses_reasoning;
-        self.wants_reasoning |= other.wants_reasoning;
+        self.wants_reasoning = self.wants_reasoning.max(other.wants_reasoning);
+        self.plain_calls.extend(other.plain_calls);
         self.media.extend(other.media);
         self.wants_responses |= other.wants_responses;
         self.is_blind |= other.is_blind;
     }
 }
 
-/// Tells images and documents apart without keeping them.
+/// The answers that a model wants back with their reasoning. Where that is not known, a space stands for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum WantsReasoning {
+    /// Those that its server is known to want.
+    #[default]
+    AsUsual,
+    /// All answers of turns that made calls.
+    InTurnsWithCalls,
+    /// All answers.
+    Everywhere,
+}
+
+impl WantsReasoning {
+    /// What to try after a refusal; the same where there is nothing more.
+    pub(super) fn more(self) -> Self {
+        match self {
+            Self::AsUsual => Self::InTurnsWithCalls,
+            Self::InTurnsWithCalls | Self::Everywhere => Self::Everywhere,
+        }
+    }
+}
+
+/// Tells images, documents and calls apart without keeping them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct MediaDigest([u8; 12]);
 
@@ -115,6 +145,11 @@ impl MediaDigest {
         let mut digest = [0; 12];
         digest.copy_from_slice(&bytes[..12]);
         Self(digest)
+    }
+
+    /// The digest of a call. Clients choose ids, so that two sessions may have calls of one id.
+    pub(super) fn of_call(call: &ToolUse) -> Self {
+        Self::of(&format!("{}\0{}\0{}", call.id.as_str(), call.name, call.input.as_str()))
     }
 }
 
@@ -179,6 +214,9 @@ impl Memory {
         change(learned);
         if learned.media.len() > MAX_REFUSED {
             learned.media.clear();
+        }
+        if learned.plain_calls.len() > MAX_CALLS {
+            learned.plain_calls.clear();
         }
         while learned.declarations.len() > MAX_REFUSED {
             learned.declarations.pop_first();

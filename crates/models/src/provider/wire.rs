@@ -45,6 +45,8 @@ pub(super) struct Ask<'a> {
     pub(super) request: &'a ModelRequest,
     /// Whether to leave out all proofs of reasoning, because the provider refused them.
     pub(super) without_proofs: bool,
+    /// Whether the conversation ends with words of ours that the next request does not have: a call is asked for.
+    pub(super) ends_with_wish: bool,
 }
 
 impl Ask<'_> {
@@ -59,7 +61,7 @@ impl Ask<'_> {
 
     /// The longest answer that the model gives, as far as that is known.
     pub(super) fn most_output(&self) -> Option<u64> {
-        self.learned.max_output.or(self.known.max_output)
+        [self.learned.max_output.or(self.known.max_output), self.learned.lowered_output].into_iter().flatten().min()
     }
 }
 
@@ -107,6 +109,11 @@ pub(super) trait Wire: Send + Sync {
         path
     }
 
+    /// Fields of the body without which the API refuses every request. They are never left out.
+    fn required(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether its inventor wants a key.
     fn needs_key(&self) -> bool;
 
@@ -115,6 +122,11 @@ pub(super) trait Wire: Send + Sync {
 
     /// The headers of every call.
     fn headers(&self, key: Option<&SecretString>, base: &Url) -> Result<HeaderMap, InvalidHeaderValue>;
+
+    /// Whether a tool call can be forced in this call, or is asked for by the wire itself.
+    fn forces_calls(&self, _ask: &Ask<'_>) -> bool {
+        true
+    }
 
     /// Writes a call.
     fn write(&self, ask: &Ask<'_>) -> Result<Written, serde_json::Error>;

@@ -166,9 +166,9 @@ async fn everything_and_nothing() {
         |_| Some("Invalid value: 'temperature', 'tools[0]', an image, max_tokens: 9 > 1".to_owned()),
         expect![[r#"
             Rejected: test answered 400: Invalid value: 'temperature', 'tools[0]', an image, max_tokens: 9 > 1
-            (11 requests)
+            (14 requests)
             Rejected: test answered 400: Invalid value: 'temperature', 'tools[0]', an image, max_tokens: 9 > 1
-            (11 requests)"#]],
+            (14 requests)"#]],
     )
     .await;
 }

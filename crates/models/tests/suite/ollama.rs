@@ -338,12 +338,40 @@ async fn thoughts_before_a_call_go_back_to_the_model_that_had_them() {
         options: {"num_ctx":8192}"#]]).await;
 }
 
+/// The windows of a list are those that calls are made with, not those that the models were trained with.
 #[tokio::test]
 async fn models_are_listed() {
-    let list = r#"{"models":[{"name":"qwen3:8b","details":{"context_length":40960}}]}"#;
-    let server = scripted(vec![("/api/tags", "200 OK", list.to_owned())]).await;
-    let config = ProviderConfig { base_url: Some(server.url.clone()), ..ProviderConfig::new(ProviderKind::Ollama) };
-    let models = Provider::new("ollama", config).unwrap().models().await.unwrap();
-    let shown: Vec<_> = models.into_iter().map(|model| (model.id, model.context_window)).collect();
-    assert_eq!(shown, [("qwen3:8b".to_owned(), Some(40_960))]);
+    let list = r#"{"models":[{"name":"qwen3:8b","details":{"context_length":131072}}]}"#;
+    let show =
+        r#"{"model_info":{"general.architecture":"qwen3","qwen3.context_length":131072},"capabilities":["tools"]}"#;
+    let routes = vec![("/api/tags", "200 OK", list.to_owned()), ("/api/show", "200 OK", show.to_owned())];
+    let server = scripted(routes).await;
+    for (context_window, expected) in [(None, 32_768), (Some(65_536), 65_536)] {
+        let base_url = Some(server.url.clone());
+        let config = ProviderConfig { base_url, context_window, ..ProviderConfig::new(ProviderKind::Ollama) };
+        let models = Provider::new("ollama", config).unwrap().models().await.unwrap();
+        let shown: Vec<_> = models.into_iter().map(|model| (model.id, model.context_window)).collect();
+        assert_eq!(shown, [("qwen3:8b".to_owned(), Some(expected))]);
+    }
+}
+
+/// An agent's window is the one that the model is loaded with, before the provider's.
+#[tokio::test]
+async fn an_agents_window_is_used() {
+    let server = scripted(vec![("/api/chat", "200 OK", String::new())]).await;
+    for (provider, agent, expected) in
+        [(None, Some(9000), 9000), (Some(7000), Some(9000), 9000), (Some(7000), None, 7000)]
+    {
+        let base_url = Some(server.url.clone());
+        let config = ProviderConfig { base_url, context_window: provider, ..ProviderConfig::new(ProviderKind::Ollama) };
+        let model = Provider::new("ollama", config).unwrap().model("qwen3");
+        let request = ModelRequest {
+            messages: [Message::user("hello")].into(),
+            context_window: agent,
+            ..ModelRequest::default()
+        };
+        answer(&*model, request).await;
+        let body = server.last_body();
+        assert!(body.contains(&format!("\"num_ctx\":{expected}")), "{body}");
+    }
 }

@@ -165,6 +165,7 @@ async fn tool_loop(case: &Case, options: ModelOptions, name: &str) -> Vec<String
             options: options.clone(),
             cache_key: Some(scope.clone()),
             body: None,
+            context_window: None,
             attempt: 0,
         };
         let step = match step(&*model, request, &mut made).await {

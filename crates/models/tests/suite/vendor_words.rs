@@ -72,6 +72,27 @@ async fn a_quoted_filter_is_none() {
     assert!(answer(&*model, plain("Content Exists Risk")).await.starts_with("Rejected: "));
 }
 
+/// A model that is not there is told at once, whatever the status: nothing of the request is to blame.
+#[tokio::test]
+async fn a_model_that_is_not_there_is_denied_at_once() {
+    for words in ["The provided model identifier is invalid.", "The model `m` does not exist", "model not found"] {
+        let body = json!({ "error": { "message": words } }).to_string();
+        let (server, model) = model(ProviderKind::OpenAi, None, move |_| ("400 Bad Request", body.clone())).await;
+        let shown = answer(&*model, with_image()).await;
+        assert_eq!(shown, format!("Denied: test answered 400: {words}"));
+        assert_eq!(server.seen().len(), 1, "{words}");
+    }
+}
+
+/// Anthropic pauses an answer whose own tools take long. It has reached no limit of tokens.
+#[tokio::test]
+async fn a_paused_answer_has_reached_no_limit() {
+    let frames = "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"I search.\"}}\n\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"pause_turn\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
+    let (_server, model) = model(ProviderKind::Anthropic, None, move |_| ("200 OK", frames.to_owned())).await;
+    let expected = "text: I search.\nnotice: the answer is not complete: its provider paused it\nfinished: Stop ?";
+    assert_eq!(answer(&*model, plain("hi")).await, expected);
+}
+
 /// Groq refuses a call that its model wrote wrongly: the model may write a better one.
 #[tokio::test]
 async fn a_call_that_cannot_be_read_is_asked_for_again() {

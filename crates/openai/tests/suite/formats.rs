@@ -74,7 +74,8 @@ async fn forced_calls_that_are_not_made() {
     assert!(refused.message().contains("the model was to call the tool a, and did not"), "{}", refused.message());
     let required = json!({ "messages": [user("go")], "tools": [tool("a")], "tool_choice": "required" });
     // A call of the agent's own tools is none that the application waits for.
-    let replies = [Reply::says(&["no"]), Reply::calls("", &[("clock", json!({}))]), Reply::calls("", &[("a", json!({}))])];
+    let replies =
+        [Reply::says(&["no"]), Reply::calls("", &[("clock", json!({}))]), Reply::calls("", &[("a", json!({}))])];
     let server = Server::start(replies).await;
     let completion = server.chat(required).await.json(200);
     assert_eq!(completion["choices"][0]["finish_reason"], "tool_calls");

@@ -216,4 +216,5 @@ pub async fn turns_are_read_in_pages(harness: &impl Harness) {
     let stranger = Talk::new("evil").tenant;
     assert_eq!(store.turns_below(&stranger, &talk.session, None, 9).await, Ok(Vec::new()));
     assert_eq!(store.outlines_below(&stranger, &talk.session, None, 9).await, Ok(Vec::new()));
+    assert_eq!(store.queued(&stranger, &talk.session, 9).await, Ok(Vec::new()));
 }

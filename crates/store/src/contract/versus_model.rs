@@ -164,6 +164,10 @@ async fn compare_logs(world: &World, store: &Arc<dyn Store>, sim: &Arc<dyn Store
             let found = store.turns_below(tenant, session, below, 2).await;
             assert_eq!(found, sim.turns_below(tenant, session, below, 2).await, "{place}");
         }
+        for limit in [1, 9] {
+            let found = store.queued(tenant, session, limit).await;
+            assert_eq!(found, sim.queued(tenant, session, limit).await, "{place}");
+        }
         for turn in store.turns(tenant, session).await.expect("turns") {
             assert_eq!(store.turn(tenant, session, &turn.id).await, Ok(Some(turn)), "{place}");
         }

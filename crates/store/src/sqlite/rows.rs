@@ -209,6 +209,22 @@ pub(super) fn outlines_below(
     Ok(outlines)
 }
 
+/// See [`crate::Store::queued`]. A queued turn is never shared.
+pub(super) fn queued(
+    connection: &Connection,
+    tenant: &TenantId,
+    session: &SessionId,
+    limit: usize,
+) -> Result<Vec<TurnRecord>, StoreError> {
+    let mut select = connection.prepare_cached(&format!(
+        "SELECT {TURN} FROM turns t INDEXED BY turns_queued
+         WHERE t.session = (SELECT id FROM sessions WHERE tenant = (SELECT id FROM tenants WHERE name = ?1) AND name = ?2)
+             AND t.phase = 4
+         ORDER BY t.ordinal LIMIT ?3"
+    ))?;
+    records(select.query(params![tenant.as_str(), session.as_str(), int(limit as u64)])?)
+}
+
 /// See [`crate::Store::message_count`]. Goes back as far as history does.
 pub(super) fn message_count(
     connection: &Connection,

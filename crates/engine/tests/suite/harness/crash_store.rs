@@ -120,6 +120,15 @@ impl Store for CrashStore {
         self.store.turns_below(tenant, session, below, limit)
     }
 
+    fn queued(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
+        self.store.queued(tenant, session, limit)
+    }
+
     fn outlines_below(
         &self,
         tenant: &TenantId,

@@ -65,7 +65,7 @@ impl Simulation {
             .builtin("update_artifact")
             .agent(|agent| {
                 agent.turn_timeout = Duration::from_secs(if rng.random_ratio(1, 3) { 1 } else { 600 });
-                agent.context_window = rng.random_ratio(1, 3).then(|| rng.random_range(2200..2900));
+                agent.context_window = rng.random_ratio(1, 3).then(|| rng.random_range(2100..2350));
                 agent.max_steps = rng.random_range(2..10);
             })
             .settings(|settings| {

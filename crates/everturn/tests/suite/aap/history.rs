@@ -123,9 +123,10 @@ fn a_message_that_does_not_fit_is_shortened() {
 fn what_cannot_fit_ends_with_max_tokens() {
     let shared = crate::suite::harness::shared();
     let client = shared.client("acme");
-    let tool = format!(r#"{{"name":"vast","description":"{}","inputSchema":{{"type":"object"}}}}"#, "x".repeat(8000));
+    // System messages always stay.
+    let system = format!(r#"{{"role":"system","content":"{}"}}"#, "x".repeat(8000));
     let body = format!(
-        r#"{{"agent":{{"name":"small"}},"stream":"delta","tools":[{tool}],"messages":[{{"role":"user","content":"hi"}}]}}"#
+        r#"{{"agent":{{"name":"small"}},"stream":"delta","messages":[{system},{{"role":"user","content":"hi"}}]}}"#
     );
     let answer = client.send("PUT", "/session", &body);
     assert!(answer.body.ends_with("event: turn_stop\nid: 2\ndata: {\"stopReason\":\"max_tokens\"}\n\n"), "{answer:?}");

@@ -89,6 +89,46 @@ fn an_sdk_comes_again_after_a_crash() {
     assert_ne!(attempt(&world, "0").header("x-message-id"), turn);
 }
 
+/// Answers that were delivered before a restart are nobody's who comes again after it, and each of several who asked the same
+/// finds a turn of its own.
+#[test]
+fn an_sdk_that_comes_again_after_a_restart_is_not_shown_an_older_answer() {
+    let mut world = World::start();
+    let name = "openai-restart";
+    script(name, [Reply::says(&["one"]), Reply::says(&["two"])]);
+    let body = json!({ "model": "scripted", "messages": [user(&format!("play {name}"))] });
+    let attempt = |world: &World, count: &str| {
+        let headers = [("content-type", "application/json"), ("x-stainless-retry-count", count)];
+        let answer = world.client("acme").send_with("POST", "/v1/chat/completions", &headers, body.to_string());
+        answer.json()["choices"][0]["message"]["content"].clone()
+    };
+    assert_eq!(attempt(&world, "0"), "one");
+    world.restart();
+    assert_eq!(attempt(&world, "1"), "two", "the answer of the first request was delivered");
+
+    let held = || Reply::new().text("half").hold(&Gate::default());
+    go_on(name, [held(), held(), Reply::says(&["a"]), Reply::says(&["b"])]);
+    let mut streamed = body.clone();
+    streamed["stream"] = true.into();
+    let open = |world: &World, count: &str| {
+        let headers = [("content-type", "application/json"), ("x-stainless-retry-count", count)];
+        world.client("acme").open_with("POST", "/v1/chat/completions", &headers, streamed.to_string())
+    };
+    let mut lost = [open(&world, "0"), open(&world, "0")];
+    lost.iter_mut().for_each(|stream| drop(stream.until("half")));
+    world.crash();
+    let found = || {
+        let mut again = open(&world, "1");
+        let turn = again.header("x-message-id").to_owned();
+        again.rest();
+        turn
+    };
+    let (mut found, mut turns) = ([found(), found()], lost.map(|stream| stream.header("x-message-id").to_owned()));
+    found.sort();
+    turns.sort();
+    assert_eq!(found, turns, "each has its own, also after the other's was delivered");
+}
+
 /// Passes on what clients and a server say to each other, until it is cut.
 struct Cable {
     address: SocketAddr,

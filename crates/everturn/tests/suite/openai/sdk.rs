@@ -42,6 +42,14 @@ impl World {
         self.server = self.home.start();
     }
 
+    /// Stops the server in order and starts it again.
+    #[track_caller]
+    pub(super) fn restart(&mut self) {
+        self.server.terminate();
+        self.server.ended();
+        self.server = self.home.start();
+    }
+
     pub(super) fn client(&self, who: &str) -> Client {
         self.server.client().with_key(&key(who))
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, value::RawValue};
 
 use super::is_quoted;
-use crate::provider::failure::{Report, number_after};
+use crate::provider::failure::Report;
 
 /// Fields that a call can do without; a dot leads into an object. Inner fields stand before the object that holds them, so
 /// that as little as possible is left out.
@@ -94,9 +94,13 @@ const NO_TOOLS: &[&str] = &[
     "tool calling is not enabled",
 ];
 
-/// The field of the body that a refusal is about.
-pub(super) fn refused(report: &Report, words: &str, body: &[u8]) -> Option<String> {
+/// The field of the body that a refusal is about, if the API takes a request without it.
+pub(super) fn refused(report: &Report, words: &str, body: &[u8], required: &[&str]) -> Option<String> {
     let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
+    // A model that cannot be forced to call tools may well call them.
+    if fields.contains_key("tool_choice") && contains_word(words, "tool_choice") {
+        return Some("tool_choice".to_owned());
+    }
     let says_no_tools = |phrase: &&str| words.contains(phrase) && !is_quoted(body, phrase);
     if fields.contains_key("tools") && NO_TOOLS.iter().any(says_no_tools) {
         return Some("tools".to_owned());
@@ -104,7 +108,7 @@ pub(super) fn refused(report: &Report, words: &str, body: &[u8]) -> Option<Strin
     if fields.contains_key("think") && words.contains("not support thinking") {
         return Some("think".to_owned());
     }
-    let present = present(body);
+    let present = present(body, required);
     if let Some(param) = report.param() {
         let param = param.replace('[', ".");
         let named = present.iter().find(|path| param == **path || param.starts_with(&format!("{path}.")));
@@ -121,8 +125,8 @@ pub(super) fn refused(report: &Report, words: &str, body: &[u8]) -> Option<Strin
     present.into_iter().find(|path| names(words, &path.to_lowercase())).map(str::to_owned)
 }
 
-/// The optional fields that a body has.
-pub(super) fn present(body: &[u8]) -> Vec<&'static str> {
+/// The optional fields that a body has, without those that its API requires.
+pub(super) fn present(body: &[u8], required: &[&str]) -> Vec<&'static str> {
     let Ok(fields) = serde_json::from_slice::<BTreeMap<String, &RawValue>>(body) else { return Vec::new() };
     let is_there = |path: &&&str| match path.split_once('.') {
         None if **path == CACHE_MARKS => has_cache_marks(body),
@@ -132,7 +136,7 @@ pub(super) fn present(body: &[u8]) -> Vec<&'static str> {
             .and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok())
             .is_some_and(|value| value.get(inner).is_some()),
     };
-    OPTIONAL.iter().filter(is_there).copied().collect()
+    OPTIONAL.iter().filter(|path| !required.contains(path)).filter(is_there).copied().collect()
 }
 
 /// Marks for the provider's cache, which stand in many places of a body.
@@ -220,27 +224,4 @@ fn snake_case(name: &str) -> String {
         "responsemimetype" => "response_mime_type".to_owned(),
         name => name.to_owned(),
     }
-}
-
-/// No model's longest answer is shorter, in tokens.
-const SHORTEST: u64 = 256;
-
-/// The longest answer that a refusal of our cap names.
-pub(super) fn max_output(words: &str) -> Option<u64> {
-    let is_about_cap =
-        ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens", "completion tokens"]
-            .iter()
-            .any(|name| words.contains(name));
-    // An overflow names the cap too; shortening the answer would not make room for the question.
-    if !is_about_cap || words.contains("context") {
-        return None;
-    }
-    let most = if words.contains("(exclusive)") {
-        number_after(words, "to ").map(|most| most.saturating_sub(1))
-    } else {
-        let markers = ["at most ", " > ", "<= ", "less than or equal to ", "maximum value of ", "maximum of "];
-        markers.iter().find_map(|marker| number_after(words, marker))
-    };
-    // A number that is misread must not cut every later answer short.
-    most.filter(|most| *most >= SHORTEST)
 }

@@ -8,6 +8,7 @@ mod effort;
 mod fields;
 mod format;
 mod media;
+mod output_cap;
 mod path;
 mod tools;
 
@@ -17,7 +18,7 @@ use everturn_core::{Block, Effort, Message};
 
 use super::{
     failure::Report,
-    learned::{Learned, MediaDigest, declaration},
+    learned::{Learned, MediaDigest, WantsReasoning, declaration},
 };
 use crate::model::ModelRequest;
 
@@ -30,6 +31,8 @@ pub(super) enum Change {
     Value(String),
     /// Ask for at most so many tokens.
     MaxOutput(u64),
+    /// Ask for at most so many tokens for a while: the provider did not say how many it takes.
+    LowerOutput(u64),
     /// A tool with this declaration.
     Tool {
         /// Its name.
@@ -58,7 +61,7 @@ pub(super) enum Change {
     MaxTools(usize),
     /// These proofs of reasoning.
     Proofs(Vec<MediaDigest>),
-    /// Reasoning in every answer that made calls.
+    /// Reasoning in more of the answers that go back.
     Reasoning,
     /// All reasoning, for good.
     NoReasoning,
@@ -70,6 +73,8 @@ pub(super) enum Change {
     CallsAsText,
     /// Users' messages and answers only, one after the other.
     PlainRoles,
+    /// These calls and their results as text.
+    PlainCalls(Vec<MediaDigest>),
     /// Ids of calls with nine letters and digits.
     ShortIds,
     /// Another wire: OpenAI's own models take tools with reasoning through its Responses only.
@@ -104,7 +109,10 @@ impl Changes {
                 !std::mem::replace(&mut self.without_proofs, true)
             }
             Change::NoReasoning => !std::mem::replace(&mut learned.refuses_reasoning, true),
-            Change::Reasoning => !std::mem::replace(&mut learned.wants_reasoning, true),
+            Change::Reasoning => {
+                let more = learned.wants_reasoning.more();
+                std::mem::replace(&mut learned.wants_reasoning, more) != more
+            }
             Change::Effort { asked, nearest } => learned.efforts.insert(asked, nearest) != Some(nearest),
             Change::System => !std::mem::replace(&mut learned.refuses_system, true),
             // Options of the stream are refused where there is none.
@@ -113,6 +121,7 @@ impl Changes {
             }
             Change::CallsAsText => !std::mem::replace(&mut learned.wants_tools_with_calls, true),
             Change::PlainRoles => !std::mem::replace(&mut learned.wants_plain_roles, true),
+            Change::PlainCalls(calls) => calls.into_iter().filter(|call| learned.plain_calls.insert(*call)).count() > 0,
             Change::ShortIds => !std::mem::replace(&mut learned.wants_short_ids, true),
             Change::Responses => !std::mem::replace(&mut learned.wants_responses, true),
             Change::Field(field) => learned.fields.insert(field),
@@ -121,6 +130,7 @@ impl Changes {
                 learned.fields.insert(field)
             }
             Change::MaxOutput(most) => learned.max_output.replace(most).is_none_or(|before| before > most),
+            Change::LowerOutput(most) => learned.lowered_output.replace(most).is_none_or(|before| before > most),
             Change::Tool { name, declaration } => learned.declarations.insert(declaration) | learned.tools.insert(name),
             Change::Media(media) => {
                 self.media += 1;
@@ -140,15 +150,24 @@ impl Changes {
     }
 }
 
-/// The change that a refusal asks for, if it is one that a change can mend. `body` is the request that was refused.
-pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learned: &Learned) -> Option<Change> {
+/// The change that a refusal asks for, if it is one that a change can mend. `body` is the request that was refused,
+/// `required` are the fields that its API takes no request without.
+pub(super) fn change(
+    report: &Report,
+    request: &ModelRequest,
+    body: &[u8],
+    learned: &Learned,
+    required: &[&str],
+) -> Option<Change> {
     let labels = report.labels().iter().map(|label| format!(" {label}"));
     let words = std::iter::once(report.words().to_owned()).chain(labels).collect::<String>().to_lowercase();
     if words.contains("v1/responses") && !is_quoted(body, "v1/responses") {
         return Some(Change::Responses);
     }
-    if words.contains("reasoning_content") && ["passed back", "missing"].iter().any(|wish| words.contains(wish)) {
-        return Some(Change::Reasoning);
+    // Whatever else such words name, reasoning that goes back already is not to blame.
+    if wants_reasoning_back(&words) {
+        let may_help = words.contains("reasoning_content") && learned.wants_reasoning < WantsReasoning::Everywhere;
+        return may_help.then_some(Change::Reasoning);
     }
     let has_system = !request.system.is_empty() && !learned.refuses_system;
     if has_system && SYSTEM.iter().any(|phrase| words.contains(phrase) && !is_quoted(body, phrase)) {
@@ -183,8 +202,8 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
     if let Some(effort) = effort::known(&words, request) {
         return Some(effort);
     }
-    if let Some(most) = fields::max_output(&words) {
-        return Some(Change::MaxOutput(most));
+    if let Some(change) = output_cap::lowered(&words, body, required.contains(&"max_tokens")) {
+        return Some(change);
     }
     if let Some(change) = format::refused(&words, request, body, learned) {
         return Some(change);
@@ -199,7 +218,7 @@ pub(super) fn change(report: &Report, request: &ModelRequest, body: &[u8], learn
     if let Some(change) = media::refused(report, &words, request, body, learned) {
         return Some(change);
     }
-    if let Some(field) = fields::refused(report, &words, body) {
+    if let Some(field) = fields::refused(report, &words, body, required) {
         return Some(if fields::is_about_value(&words) { Change::Value(field) } else { Change::Field(field) });
     }
     // OpenRouter, of models that have some of them.
@@ -215,10 +234,16 @@ pub(super) fn guess(report: &Report, request: &ModelRequest, learned: &Learned) 
         return None;
     }
     let proofs = proofs(request, learned);
-    (!proofs.is_empty())
+    (!proofs.is_empty() && !wants_reasoning_back(&report.words().to_lowercase()))
         .then_some(Change::Proofs(proofs))
         .or_else(|| all_media(request, learned))
         .or_else(|| format::of(request, learned).map(Change::Format))
+}
+
+/// Whether a refusal, in lower case, is about reasoning that was not sent back: DeepSeek on both of its wires, Kimi.
+pub(super) fn wants_reasoning_back(words: &str) -> bool {
+    let is_about_reasoning = words.contains("reasoning_content") || words.contains("content[].thinking");
+    is_about_reasoning && ["passed back", "missing"].iter().any(|wish| words.contains(wish))
 }
 
 /// The change that a fault of the provider's own asks for: some servers call a broken image theirs.
@@ -238,8 +263,8 @@ pub(super) fn is_about_format(report: &Report, request: &ModelRequest, body: &[u
 }
 
 /// The fields of a body that a call can do without, inner ones before the objects that hold them.
-pub(super) fn optional_fields(body: &[u8]) -> Vec<&'static str> {
-    fields::present(body)
+pub(super) fn optional_fields(body: &[u8], required: &[&str]) -> Vec<&'static str> {
+    fields::present(body, required)
 }
 
 /// Whether the format of the answer is to be asked for in words.

@@ -48,7 +48,7 @@ fn tool_spec(name: &str) -> ToolSpec {
 }
 
 const BODY: &str = r#"{
-    "model": "m", "max_tokens": 9, "temperature": 0.2, "thinking": {"type": "adaptive", "block_binding": {}},
+    "model": "m", "max_tokens": 100000, "temperature": 0.2, "thinking": {"type": "adaptive", "block_binding": {}},
     "reasoning": {"effort": "high", "summary": "auto"}, "include": ["x"], "stream_options": {}, "think": true,
     "generationConfig": {"temperature": 1, "topP": 1},
     "tools": [{"name": "one"}, {"function": {"name": "two"}}],
@@ -61,7 +61,7 @@ const BODY: &str = r#"{
 #[track_caller]
 fn check(refusal: &str, expected: Option<Change>) {
     let report = Report::from_body(refusal.as_bytes());
-    let change = change(&report, &request(), BODY.as_bytes(), &Learned::default());
+    let change = change(&report, &request(), BODY.as_bytes(), &Learned::default(), &[]);
     assert_eq!(change, expected, "{refusal}");
 }
 
@@ -130,6 +130,46 @@ fn caps_are_read() {
     }
 }
 
+/// DeepSeek, Qwen, Groq, Bedrock. Groq names the window as well, which is no overflow.
+#[test]
+fn caps_of_many_vendors_are_read() {
+    for words in [
+        "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+        "<400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 8192]",
+        "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the \
+         `context_window` for this model",
+        "The maximum tokens you requested exceeds the model limit of 8192. Try again with a maximum tokens value that is \
+         lower than 8192.",
+        "max_tokens must be between 1 and 8192",
+        "max_tokens=100000 cannot be greater than max_model_len=max_total_tokens=8192. Please request fewer output tokens. \
+         (parameter=max_tokens, value=100000)",
+    ] {
+        check(&said(words), Some(Change::MaxOutput(8192)));
+    }
+    check(&said("max_tokens must be less than 8193"), Some(Change::MaxOutput(8192)));
+}
+
+/// A cap that is refused without a number is lowered step by step where that can help; it is left out only where the API
+/// takes a request without one.
+#[test]
+fn caps_without_a_number_are_lowered() {
+    let change = |words: &str, sent: u64, required: &[&str]| {
+        let body = format!(r#"{{"model":"m","max_tokens":{sent}}}"#);
+        let report = Report::from_body(said(words).as_bytes());
+        change(&report, &request(), body.as_bytes(), &Learned::default(), required)
+    };
+    for (sent, lower) in [(100_000, 32_000), (32_000, 8192), (8192, 4096), (5000, 4096), (4096, 1024)] {
+        assert_eq!(change("max_tokens is too large", sent, &[]), Some(Change::LowerOutput(lower)));
+        assert_eq!(change("max_tokens: invalid", sent, &["max_tokens"]), Some(Change::LowerOutput(lower)));
+    }
+    assert_eq!(change("max_tokens: invalid", 1024, &["max_tokens"]), None);
+    assert_eq!(change("max_tokens: Field required", 9000, &["max_tokens"]), None);
+    assert_eq!(change("Unsupported parameter: 'max_tokens'", 9000, &[]), field("max_tokens"));
+    assert_eq!(change("`max_tokens` must be greater than `thinking.budget_tokens`", 9000, &["max_tokens"]), None);
+    // A number that is higher than what was sent is another one.
+    assert_eq!(change("max_tokens must be at most 9000", 8000, &[]), Some(Change::LowerOutput(4096)));
+}
+
 #[test]
 fn tools_are_found_by_place_and_by_name() {
     let tool = |name: &str| {
@@ -173,7 +213,7 @@ fn proofs_are_left_out_when_they_are_refused() {
     }
     let report = Report::from_body(said("Invalid `signature` in `thinking` block").as_bytes());
     let plain = ModelRequest { messages: [Message::user("hi")].into(), ..ModelRequest::default() };
-    assert_eq!(change(&report, &plain, b"{}", &Learned::default()), None);
+    assert_eq!(change(&report, &plain, b"{}", &Learned::default(), &[]), None);
 }
 
 /// A number of images says nothing about one of them.
@@ -189,7 +229,7 @@ fn counts_of_images_are_read() {
     );
     let report = Report::from_body(said("At most 1 image(s) may be provided in one prompt.").as_bytes());
     let quoted = BODY.replace("look", "at most 1 image(s) may be");
-    let change = change(&report, &request(), quoted.as_bytes(), &Learned::default());
+    let change = change(&report, &request(), quoted.as_bytes(), &Learned::default(), &[]);
     assert_eq!(change, Some(Change::Media(vec![MediaDigest::of(SECOND)])));
 }
 
@@ -221,15 +261,15 @@ fn what_a_provider_only_repeats_is_not_believed() {
     let report = Report::from_body(said(&format!("Invalid prompt: {phrase}")).as_bytes());
     let request = ModelRequest { messages: [Message::user(phrase)].into(), ..ModelRequest::default() };
     let body = serde_json::json!({ "tools": [], "messages": [{ "content": phrase }] }).to_string();
-    assert_eq!(change(&report, &request, body.as_bytes(), &Learned::default()), None);
+    assert_eq!(change(&report, &request, body.as_bytes(), &Learned::default(), &[]), None);
     // White space is changed on the way.
     let spread = phrase.replace(' ', "\n\u{200b}");
     let body = serde_json::json!({ "tools": [], "messages": [{ "content": spread }] }).to_string();
-    assert_eq!(change(&report, &request, body.as_bytes(), &Learned::default()), None);
+    assert_eq!(change(&report, &request, body.as_bytes(), &Learned::default(), &[]), None);
     let phrase = "Invalid schema for function 'one': x";
     let report = Report::from_body(said(&format!("Failed on data {phrase}")).as_bytes());
     let body = serde_json::json!({ "tools": [{ "name": "one" }], "messages": [{ "content": phrase }] }).to_string();
-    assert_eq!(change(&report, &request, body.as_bytes(), &Learned::default()), None);
+    assert_eq!(change(&report, &request, body.as_bytes(), &Learned::default(), &[]), None);
 }
 
 /// A value that is refused says nothing about the field.
@@ -249,7 +289,7 @@ fn the_unexplained_is_tried_without_images_and_documents() {
         assert!(all.is_some());
         let report = Report::from_body(said(words).as_bytes());
         let mut learned = Learned::default();
-        assert_eq!(change(&report, &request(), BODY.as_bytes(), &learned), None, "{words}");
+        assert_eq!(change(&report, &request(), BODY.as_bytes(), &learned, &[]), None, "{words}");
         let first = guess(&report, &request(), &learned).unwrap();
         assert_eq!(first, proofs(), "nobody sees that it is missing: {words}");
         Changes::default().apply(first, &mut learned);
@@ -279,6 +319,7 @@ fn the_same_change_is_made_once() {
         (proofs(), false),
         (Change::Effort { asked: Effort::Low, nearest: Effort::Medium }, true),
         (Change::Effort { asked: Effort::Low, nearest: Effort::Medium }, false),
+        (Change::Reasoning, true),
         (Change::Reasoning, true),
         (Change::Reasoning, false),
         (Change::AllImages, true),

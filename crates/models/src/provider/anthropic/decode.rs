@@ -179,10 +179,11 @@ fn finish(reason: Option<&str>, answer: &mut Answer) -> Result<(), Fault> {
         Some("max_tokens") => answer.finish(ModelFinish::MaxTokens),
         Some("model_context_window_exceeded") => return Err(Fault::window_exceeded()),
         Some("refusal") => answer.finish(ModelFinish::Refusal),
-        // A tool of the provider's own takes long. What it has found so far is not kept, so that the answer cannot go on.
+        // A tool of the provider's own takes long. What that tool has found so far is not kept, and without it the answer
+        // cannot go on. It has reached no limit of tokens.
         Some("pause_turn") => {
             answer.notice("the answer is not complete: its provider paused it".to_owned());
-            answer.finish(ModelFinish::MaxTokens);
+            answer.finish(ModelFinish::Stop);
         }
         Some(_) => answer.finish(ModelFinish::Stop),
     }

@@ -34,6 +34,14 @@ fn is_official(host: &str) -> bool {
     host.eq_ignore_ascii_case("api.anthropic.com")
 }
 
+/// An address of an Anthropic-compatible server as Anthropic's own clients take it: the version follows, unless the address
+/// ends in one.
+pub fn anthropic_base(address: &str) -> String {
+    let last = address.rsplit('/').next().unwrap_or_default();
+    let is_version = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if is_version { address.to_owned() } else { format!("{address}/v1") }
+}
+
 /// The wire.
 pub(super) struct Anthropic;
 
@@ -48,6 +56,14 @@ impl Wire for Anthropic {
 
     fn default_path(&self) -> &'static str {
         "/v1"
+    }
+
+    fn path_below(&self, path: String) -> String {
+        anthropic_base(&path)
+    }
+
+    fn required(&self) -> &'static [&'static str] {
+        &["max_tokens"]
     }
 
     fn needs_key(&self) -> bool {
@@ -68,6 +84,10 @@ impl Wire for Anthropic {
             headers.insert("x-api-key", secret_header("", key)?);
         }
         Ok(headers)
+    }
+
+    fn forces_calls(&self, ask: &Ask<'_>) -> bool {
+        models::Rules::of(ask.model).forced_choice
     }
 
     fn write(&self, ask: &Ask<'_>) -> Result<Written, serde_json::Error> {

@@ -139,7 +139,7 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
         }
     };
     if has_marks {
-        mark_messages(&mut messages)?;
+        mark_messages(&mut messages, ask.ends_with_wish)?;
     }
     let body = serde_json::to_vec(&Body {
         model,
@@ -226,7 +226,7 @@ fn tool_choice<'a>(ask: &Ask<'a>, rules: &Rules, names: &[&str], notices: &mut V
         ToolChoice::Auto => Some(choice("auto", None)),
         ToolChoice::None => Some(Choice { r#type: "none", name: None, disable_parallel_tool_use: false }),
         ToolChoice::Required | ToolChoice::Named(_) if !rules.forced_choice => {
-            notices.push(format!("the tool call is not forced: {model} decides itself which tools it calls"));
+            notices.push(format!("the tool call is asked for in words: {model} decides itself which tools it calls"));
             unforced
         }
         ToolChoice::Required => Some(choice("any", None)),
@@ -288,10 +288,16 @@ fn stop_sequences<'a>(ask: &Ask<'a>, notices: &mut Vec<String>) -> Vec<&'a str> 
 }
 
 /// Marks what the next request will have in common with this one: all of it, and what it has in common with the one
-/// before. The provider looks back only twenty blocks from a mark, and a step with many calls adds more.
-fn mark_messages(messages: &mut [Message]) -> Result<(), serde_json::Error> {
+/// before. The provider looks back only twenty blocks from a mark, and a step with many calls adds more. A wish at the end
+/// is not in the next request.
+fn mark_messages(messages: &mut [Message], ends_with_wish: bool) -> Result<(), serde_json::Error> {
+    let wish = messages.last_mut().filter(|_| ends_with_wish).and_then(|last| last.content.pop());
     let users = messages.iter_mut().rev().filter(|message| message.role == Role::User);
-    users.take(2).try_for_each(|message| mark_last(&mut message.content))
+    users.take(2).try_for_each(|message| mark_last(&mut message.content))?;
+    if let Some(last) = messages.last_mut() {
+        last.content.extend(wish);
+    }
+    Ok(())
 }
 
 fn mark_last(blocks: &mut [Box<RawValue>]) -> Result<(), serde_json::Error> {

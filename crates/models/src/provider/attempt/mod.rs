@@ -63,8 +63,6 @@ pub(super) struct Attempt {
     has_asked_again: bool,
     /// When no more trials are made.
     trials_end: OnceLock<Instant>,
-    /// Whether calls are written as text in this call only.
-    has_plain_roles: bool,
     /// What was known before things were left out on a guess.
     before_guesses: Option<Box<Learned>>,
     /// How often the call has failed while the provider answered a short question.
@@ -121,7 +119,6 @@ impl Attempt {
             body: Bytes::new(),
             has_asked_again: false,
             trials_end: OnceLock::new(),
-            has_plain_roles: false,
             before_guesses: None,
             faults: 0,
             search: Search::default(),
@@ -271,7 +268,7 @@ impl Attempt {
         if self.changes.count >= MAX_CHANGES {
             return None;
         }
-        match adapt::change(report, &self.request, &self.body, &self.learned) {
+        match adapt::change(report, &self.request, &self.body, &self.learned, self.wire.required()) {
             Some(Change::Media(_) | Change::MediaOfCall(_)) if self.changes.has_had_enough_media() => {
                 adapt::all_media(&self.request, &self.learned)
             }
@@ -310,7 +307,6 @@ impl Attempt {
         if self.changes.count > 0 {
             // A value that is refused says nothing about others.
             self.learned.fields.retain(|field| !self.changes.values.contains(field));
-            self.learned.wants_plain_roles &= !self.has_plain_roles;
             // Of several images one may be fine, and somebody else's.
             self.learned.media.retain(|one| !self.changes.media_of_call.contains(one));
             self.caller.memory.learn(&self.model, |known| known.merge(self.learned));

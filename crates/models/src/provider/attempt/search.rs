@@ -13,6 +13,7 @@ use crate::{
     model::{ModelError, ModelRequest},
     provider::{
         adapt::{self, Change},
+        learned::MediaDigest,
         wire::Written,
     },
 };
@@ -102,16 +103,8 @@ impl Attempt {
                     is_refused && self.apply(Change::System, error)
                 }
                 Search::Roles => {
-                    let is_result = |said: &Message| matches!(said, Message::Tool { .. });
-                    let has_results = self.request.messages.iter().any(is_result);
-                    if has_results
-                        && Trials::new(self, Symptom::Refusal).is_refused(&self.with_a_call(), &self.learned).await
-                            == Some(false)
-                    {
-                        // Calls are taken as such. Those of this conversation are written plainly, and no others.
-                        self.has_plain_roles = true;
-                    }
-                    has_results && self.apply(Change::PlainRoles, error)
+                    let change = self.plain_conversation(error).await;
+                    change.is_some_and(|change| self.apply(change, error))
                 }
                 Search::Over => false,
             };
@@ -120,6 +113,28 @@ impl Attempt {
             }
         }
         false
+    }
+
+    /// The conversation with its calls as text. Where calls are taken as such, only those of this conversation are written so.
+    async fn plain_conversation(&mut self, error: &ModelError) -> Option<Change> {
+        let all: Vec<MediaDigest> =
+            self.request.messages.iter().flat_map(Message::tool_uses).map(MediaDigest::of_call).collect();
+        if all.is_empty() {
+            return None;
+        }
+        if adapt::wants_reasoning_back(&error.message.to_lowercase()) {
+            // Turns whose reasoning is known keep it. If they are refused as well, they are next.
+            let is_new = |call: &MediaDigest| !self.learned.plain_calls.contains(call);
+            let unknown: Vec<MediaDigest> = calls_of_unknown_turns(&self.request).into_iter().filter(is_new).collect();
+            if unknown.is_empty() {
+                return Some(Change::PlainCalls(all));
+            }
+            self.search = Search::Roles;
+            return Some(Change::PlainCalls(unknown));
+        }
+        let mut trials = Trials::new(self, Symptom::Refusal);
+        let are_taken = trials.is_refused(&self.with_a_call(), &self.learned).await == Some(false);
+        Some(if are_taken { Change::PlainCalls(all) } else { Change::PlainRoles })
     }
 
     /// A short conversation in which a tool was called.
@@ -146,7 +161,7 @@ impl Attempt {
     /// that a call can do without.
     async fn leave_refused_fields_out(&mut self, probe: &ModelRequest) -> Verdict {
         let Ok(Written { body, .. }) = self.write_for(probe, &self.learned) else { return Verdict::Fine };
-        let fields = adapt::optional_fields(&body);
+        let fields = adapt::optional_fields(&body, self.wire.required());
         let mut trials = Trials::new(self, Symptom::Refusal);
         if trials.is_refused(probe, &self.learned).await != Some(true) {
             return Verdict::Fine;
@@ -174,4 +189,19 @@ impl Attempt {
         }
         if is_new { Verdict::Found } else { Verdict::Hopeless }
     }
+}
+
+/// The calls of turns in which the reasoning of some answer is not known.
+fn calls_of_unknown_turns(request: &ModelRequest) -> Vec<MediaDigest> {
+    let messages: Vec<&Message> = request.messages.iter().collect();
+    let is_unknown = |message: &&Message| match message {
+        Message::Assistant { content } => {
+            let is_proven = |block: &Block| matches!(block, Block::Thinking { signature: Some(_), .. });
+            !content.blocks().iter().any(is_proven)
+        }
+        Message::System { .. } | Message::User { .. } | Message::Tool { .. } => false,
+    };
+    let turns = messages.split(|message| matches!(message, Message::User { .. }));
+    let unknown = turns.filter(|turn| turn.iter().any(is_unknown));
+    unknown.flatten().flat_map(|message| message.tool_uses()).map(MediaDigest::of_call).collect()
 }

@@ -56,6 +56,8 @@ pub(super) fn question(attempt: &Attempt, media: Vec<Block>) -> ModelRequest {
         documents: attempt.request.documents.clone(),
         options: ModelOptions { max_output_tokens: Some(ANSWER), ..ModelOptions::default() },
         body: attempt.request.body.clone(),
+        // Ollama loads a model anew for another window.
+        context_window: attempt.request.context_window,
         ..ModelRequest::default()
     }
 }

@@ -1,8 +1,8 @@
 //! The request of a call, without what its model does not take, and the notices of that.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
-use everturn_core::{Message, Thinking, ToolChoice, ToolSpec};
+use everturn_core::{Message, Thinking, ToolChoice, ToolSpec, ToolUse};
 
 use super::Attempt;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
         adapt,
         calls_as_text::{join_neighbours, write_calls_as_text},
         catalog, instructions,
-        learned::Learned,
+        learned::{Learned, MediaDigest},
         left_out,
         patch::patch,
         wire::{Ask, Written},
@@ -61,6 +61,11 @@ impl Attempt {
             && self.request.messages.iter().any(|said| matches!(said, Message::Tool { .. }))
         {
             written.notices.push(format!("tool calls are given as text: the provider of {} refuses them", self.model));
+        } else if self.request.messages.iter().flat_map(Message::tool_uses).any(|call| is_plain(call, &self.learned)) {
+            let model = &self.model;
+            written.notices.push(format!(
+                "earlier tool calls are given as text: the provider of {model} refuses this conversation otherwise"
+            ));
         }
         written.notices.extend(left_out::notices(&self.request, &self.learned, &self.model));
         Ok(written)
@@ -84,8 +89,9 @@ impl Attempt {
         }
         let takes_no_tools = learned.fields.contains("tools") || learned.takes_tools == Some(false);
         if takes_no_tools || learned.wants_plain_roles || (learned.wants_tools_with_calls && request.tools.is_empty()) {
-            write_calls_as_text(&mut request);
+            write_calls_as_text(&mut request, |_| true);
         }
+        let has_plain_calls = write_calls_as_text(&mut request, |call| is_plain(call, learned));
         if nearest.is_some() {
             request.to_mut().options.effort = nearest;
         }
@@ -98,21 +104,20 @@ impl Attempt {
         if learned.refuses_system {
             instructions::from_user(request.to_mut());
         }
-        if learned.wants_plain_roles {
+        if learned.wants_plain_roles || has_plain_calls {
             join_neighbours(&mut request);
         }
-        let ask = Ask {
-            from: &self.from,
-            model: &self.model,
-            settings: &self.caller.settings,
-            known: catalog::known(&self.model),
-            learned,
-            request: &request,
-            without_proofs: self.changes.without_proofs || learned.refuses_reasoning,
-        };
+        let ends_with_wish = !self.forces_calls(&request, learned) && instructions::ask_for_call(request.to_mut());
+        let ask = Ask { ends_with_wish, ..self.ask(&request, learned) };
         let patches = [self.caller.settings.body.as_ref(), patch_of_agent];
         let written = self.wire.write(&ask).and_then(|mut written| {
-            let (body, removed) = patch(written.body, &learned.fields, &patches)?;
+            let without: BTreeSet<String> = learned
+                .fields
+                .iter()
+                .filter(|field| !self.wire.required().contains(&field.as_str()))
+                .cloned()
+                .collect();
+            let (body, removed) = patch(written.body, &without, &patches)?;
             let is_asked = |field: &&String| {
                 !OURS.contains(&field.as_str()) || (wants_summary && field.as_str() == "reasoning.summary")
             };
@@ -141,6 +146,27 @@ impl Attempt {
             let message = format!("failed to write the request to {}: {error}", self.caller.failures.provider);
             ModelError::new(ModelErrorKind::Rejected, message)
         })
+    }
+
+    /// A call, as its wire is to write it.
+    fn ask<'a>(&'a self, request: &'a ModelRequest, learned: &'a Learned) -> Ask<'a> {
+        Ask {
+            from: &self.from,
+            model: &self.model,
+            settings: &self.caller.settings,
+            known: catalog::known(&self.model),
+            learned,
+            request,
+            without_proofs: self.changes.without_proofs || learned.refuses_reasoning,
+            ends_with_wish: false,
+        }
+    }
+
+    /// Whether the provider makes the model call a tool where a request says so.
+    fn forces_calls(&self, request: &ModelRequest, learned: &Learned) -> bool {
+        let is_forced = request.options.tool_choice.as_ref().is_some_and(ToolChoice::is_forced);
+        let is_refused = ["tool_choice", "toolConfig"].iter().any(|field| learned.fields.contains(*field));
+        !is_forced || (!is_refused && self.wire.forces_calls(&self.ask(request, learned)))
     }
 
     /// The tools that the call declares.
@@ -174,6 +200,11 @@ impl Attempt {
             notices.push(format!("{count} {are} left out: the provider of {model} takes at most {most}: {names}"));
         }
     }
+}
+
+/// Whether a call is written as text because its conversation is refused otherwise.
+fn is_plain(call: &ToolUse, learned: &Learned) -> bool {
+    !learned.plain_calls.is_empty() && learned.plain_calls.contains(&MediaDigest::of_call(call))
 }
 
 /// The tools whose declarations are not refused, in order.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     NAME, Own,
+    cache_marks::CacheControl,
     server::{Replay, Rules, Server},
 };
 use crate::provider::{
@@ -28,10 +29,27 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub(super) enum Message<'a> {
-    System { content: String },
+    System { content: TextContent },
     User { content: UserContent<'a> },
     Assistant(Answer<'a>),
-    Tool { tool_call_id: Cow<'a, str>, content: String },
+    Tool { tool_call_id: Cow<'a, str>, content: TextContent },
+}
+
+/// A text, as a part where the provider's cache may be told to keep it.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum TextContent {
+    Text(String),
+    Parts([UserPart<'static>; 1]),
+}
+
+impl TextContent {
+    pub(super) fn new(text: String, rules: &Rules) -> Self {
+        match rules.cache_marks {
+            true => Self::Parts([UserPart::text(Cow::Owned(text))]),
+            false => Self::Text(text),
+        }
+    }
 }
 
 #[derive(Default, Serialize)]
@@ -67,9 +85,23 @@ pub(super) enum UserContent<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum UserPart<'a> {
-    Text { text: Cow<'a, str> },
-    ImageUrl { image_url: ImageUrl<'a> },
-    File { file: File<'a> },
+    Text {
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    ImageUrl {
+        image_url: ImageUrl<'a>,
+    },
+    File {
+        file: File<'a>,
+    },
+}
+
+impl<'a> UserPart<'a> {
+    fn text(text: Cow<'a, str>) -> Self {
+        Self::Text { text, cache_control: None }
+    }
 }
 
 #[derive(Serialize)]
@@ -101,9 +133,11 @@ struct Function<'a> {
 /// Adds the conversation to a request's messages.
 pub(super) fn write<'a>(ask: &Ask<'a>, rules: &Rules, messages: &mut Vec<Message<'a>>) {
     let mut ids = CallIds::new(rules.ids);
-    for entry in entries(ask, ResultImages::FromUser) {
+    let entries = entries(ask, ResultImages::FromUser);
+    let calling = turns_with_calls(&entries);
+    for (entry, is_calling) in entries.into_iter().zip(calling) {
         match entry {
-            Entry::System(text) => messages.push(Message::System { content: text.to_owned() }),
+            Entry::System(text) => messages.push(Message::System { content: TextContent::new(text.to_owned(), rules) }),
             Entry::User(parts) => {
                 if rules.bridge && matches!(messages.last(), Some(Message::Tool { .. })) {
                     let content = Some(AnswerContent::Text(BRIDGE.to_owned()));
@@ -112,15 +146,22 @@ pub(super) fn write<'a>(ask: &Ask<'a>, rules: &Rules, messages: &mut Vec<Message
                 messages.push(Message::User { content: user_content(ask, rules, &parts) });
             }
             Entry::Assistant { thinking, text, calls } => {
-                messages.push(Message::Assistant(answer(ask, rules, thinking, text, &calls, &mut ids)));
+                messages.push(Message::Assistant(answer(ask, rules, thinking, text, &calls, is_calling, &mut ids)));
             }
-            Entry::Results(results) => messages.extend(
-                results
-                    .into_iter()
-                    .map(|result| Message::Tool { tool_call_id: ids.of(result.call_id), content: result.text }),
-            ),
+            Entry::Results(results) => messages.extend(results.into_iter().map(|result| Message::Tool {
+                tool_call_id: ids.of(result.call_id),
+                content: TextContent::new(result.text, rules),
+            })),
         }
     }
+}
+
+/// Whether each entry belongs to a turn in which the model made calls. A turn is all that stands between two messages of
+/// the user's.
+fn turns_with_calls(entries: &[Entry<'_>]) -> Vec<bool> {
+    let makes_calls = |entry: &Entry<'_>| matches!(entry, Entry::Assistant { calls, .. } if !calls.is_empty());
+    let turns = entries.split_inclusive(|entry| matches!(entry, Entry::User(_)));
+    turns.flat_map(|turn| std::iter::repeat_n(turn.iter().any(makes_calls), turn.len())).collect()
 }
 
 fn answer<'a>(
@@ -129,6 +170,7 @@ fn answer<'a>(
     thinking: Option<(&'a str, &'a str)>,
     text: String,
     calls: &[&'a ToolUse],
+    is_calling: bool,
     ids: &mut CallIds<'a>,
 ) -> Answer<'a> {
     let kept = thinking.filter(|_| !ask.without_proofs).and_then(|(record, thinking)| {
@@ -140,15 +182,17 @@ fn answer<'a>(
     let has_calls = !calls.is_empty();
     // Cerebras refuses other names, and says nothing about why.
     let field = field.filter(|(name, _)| rules.server != Server::Cerebras || *name == "reasoning");
+    let required = |stand_in: &'static str| {
+        let known = field.filter(|(_, reasoning)| !reasoning.is_empty());
+        Some(known.unwrap_or(("reasoning_content", stand_in)))
+    };
     match rules.replay {
         Replay::WithCalls if has_calls => answer.reason(field),
-        Replay::Required(stand_in) if has_calls => {
-            let known = field.filter(|(_, reasoning)| !reasoning.is_empty());
-            answer.reason(Some(known.unwrap_or(("reasoning_content", stand_in))));
-        }
+        Replay::InTurnsWithCalls(stand_in) if is_calling => answer.reason(required(stand_in)),
+        Replay::Everywhere(stand_in) => answer.reason(required(stand_in)),
         Replay::Always => answer.reason(field),
         Replay::Details => answer.reasoning_details = Some(details).filter(|details| !details.is_empty()),
-        Replay::Never | Replay::WithCalls | Replay::Required(_) | Replay::Parts => {}
+        Replay::Never | Replay::WithCalls | Replay::InTurnsWithCalls(_) | Replay::Parts => {}
     }
     if answer.reasoning_details.is_some() {
         // The details name calls by the ids that the provider gave them.
@@ -248,24 +292,24 @@ fn tool_call<'a>(call: &'a ToolUse, extra_content: Option<Value>, ids: &mut Call
 fn user_content<'a>(ask: &Ask<'a>, rules: &Rules, parts: &[Part<'a>]) -> UserContent<'a> {
     let takes_files = rules.files && ask.known.pdf != Some(false);
     let part = |part: &Part<'a>| match part {
-        Part::Text(text) => UserPart::Text { text: text.clone() },
+        Part::Text(text) => UserPart::text(text.clone()),
         Part::Document(document) => match pdf(document).filter(|_| takes_files) {
             Some(base64) => {
                 let file_data = format!("data:application/pdf;base64,{base64}");
                 UserPart::File { file: File { filename: &document.name, file_data } }
             }
-            None => UserPart::Text { text: Cow::Borrowed(document.text.as_str()) },
+            None => UserPart::text(Cow::Borrowed(document.text.as_str())),
         },
-        Part::Image(url) if Image::of(url) == Image::Unreadable => UserPart::Text { text: Cow::Borrowed(UNREADABLE) },
+        Part::Image(url) if Image::of(url) == Image::Unreadable => UserPart::text(Cow::Borrowed(UNREADABLE)),
         Part::Image(url) => UserPart::ImageUrl { image_url: ImageUrl { url } },
     };
     let parts: Vec<UserPart<'a>> = parts.iter().map(part).collect();
     let text = |part: &UserPart<'a>| match part {
-        UserPart::Text { text } => Some(text.to_string()),
+        UserPart::Text { text, .. } => Some(text.to_string()),
         UserPart::ImageUrl { .. } | UserPart::File { .. } => None,
     };
     match parts.iter().map(text).collect::<Option<Vec<String>>>() {
-        Some(texts) => UserContent::Text(texts.join("\n\n")),
-        None => UserContent::Parts(parts),
+        Some(texts) if !rules.cache_marks => UserContent::Text(texts.join("\n\n")),
+        Some(_) | None => UserContent::Parts(parts),
     }
 }

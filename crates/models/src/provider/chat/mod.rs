@@ -1,5 +1,6 @@
 //! OpenAI's chat completions, as many servers speak them: vLLM, llama.cpp, OpenRouter, DeepSeek, Mistral and so on.
 
+mod cache_marks;
 mod decode;
 mod details;
 mod history;
@@ -58,6 +59,10 @@ impl Wire for Chat {
 
     fn headers(&self, key: Option<&SecretString>, base: &Url) -> Result<HeaderMap, InvalidHeaderValue> {
         openai::headers(key, base)
+    }
+
+    fn forces_calls(&self, ask: &Ask<'_>) -> bool {
+        thinking::plan(ask, &server::rules(ask)).forces
     }
 
     fn write(&self, ask: &Ask<'_>) -> Result<Written, serde_json::Error> {

@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    history::{self as messages, Message},
+    cache_marks,
+    history::{self as messages, Message, TextContent},
     server::{self, Family, Rules, Server, Structure},
     thinking::{self, Plan},
 };
@@ -115,9 +116,12 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
     let response_format = format(ask, rules.structure, &mut system, &mut notices);
     let mut messages = Vec::new();
     if !system.is_empty() {
-        messages.push(Message::System { content: system });
+        messages.push(Message::System { content: TextContent::new(system, &rules) });
     }
     messages::write(ask, &rules, &mut messages);
+    if rules.cache_marks {
+        cache_marks::mark(&mut messages, ask.ends_with_wish);
+    }
     let cap = ask.max_output();
     // MiniMax refuses 0.
     let coldest = if rules.server == Server::MiniMax { 0.01 } else { 0.0 };
@@ -186,7 +190,8 @@ fn tool_choice<'a>(ask: &Ask<'a>, plan: &Plan, tools: &[Tool<'_>], notices: &mut
         ToolChoice::Auto => None,
         ToolChoice::None => Some(Choice::Mode("none")),
         ToolChoice::Required | ToolChoice::Named(_) if !plan.forces => {
-            notices.push(format!("no tool call is forced: {} refuses that while it thinks", ask.model));
+            notices
+                .push(format!("the tool call is asked for in words: {} cannot be forced while it thinks", ask.model));
             None
         }
         ToolChoice::Required => Some(Choice::Mode("required")),

@@ -6,6 +6,7 @@
 use crate::provider::{
     call_ids::Shape,
     is_this_machine,
+    learned::WantsReasoning,
     openai::{OFFICIAL_HOST, is_azure},
     wire::{Ask, Settings},
 };
@@ -89,8 +90,11 @@ pub(super) enum Replay {
     Never,
     /// Sent back under the name that it arrived in, with answers that made calls.
     WithCalls,
-    /// As `WithCalls`, and refused without: an answer whose reasoning is not known is sent with this instead.
-    Required(&'static str),
+    /// Sent back under the name that it arrived in, with all answers of turns that made calls, and refused without: an
+    /// answer whose reasoning is not known is sent with this instead.
+    InTurnsWithCalls(&'static str),
+    /// As `InTurnsWithCalls`, with all answers.
+    Everywhere(&'static str),
     /// Sent back under the name that it arrived in, with all answers.
     Always,
     /// As its details, unmodified.
@@ -124,6 +128,8 @@ pub(super) struct Rules {
     pub(super) usage_option: bool,
     /// Whether it takes `prompt_cache_key`.
     pub(super) cache_key: bool,
+    /// Whether the cache of the provider behind it keeps only what requests mark.
+    pub(super) cache_marks: bool,
     /// Whether it takes `parallel_tool_calls`.
     pub(super) parallel_option: bool,
     /// Whether the content of an answer that only made calls is `""` rather than `null`.
@@ -154,8 +160,9 @@ pub(super) fn rules(ask: &Ask<'_>) -> Rules {
         family,
         ids: if is_mistral || ask.learned.wants_short_ids { Shape::Nine } else { Shape::AtMost(40) },
         replay: match ask.learned.wants_reasoning {
-            true => Replay::Required(" "),
-            false => replay(server, family, &name, ask.settings),
+            WantsReasoning::AsUsual => replay(server, family, &name, ask.settings),
+            WantsReasoning::InTurnsWithCalls => Replay::InTurnsWithCalls(" "),
+            WantsReasoning::Everywhere => Replay::Everywhere(" "),
         },
         structure: structure(server, family, !ask.request.tools.is_empty()),
         completion_cap: matches!(
@@ -170,6 +177,9 @@ pub(super) fn rules(ask: &Ask<'_>) -> Rules {
         ),
         usage_option: server != Server::Mistral,
         cache_key: matches!(server, Server::OpenAi | Server::Azure | Server::Cerebras | Server::Mistral | Server::Xai),
+        cache_marks: server == Server::OpenRouter
+            && ask.model.trim_start_matches('~').starts_with("anthropic/")
+            && !ask.learned.fields.contains("cache_control"),
         parallel_option: !matches!(server, Server::Cerebras | Server::MiniMax),
         empty_text: is_mistral || server == Server::Gemini,
         bridge: is_mistral,
@@ -197,10 +207,10 @@ fn replay(server: Server, family: Family, name: &str, settings: &Settings) -> Re
     let required = match family {
         // Models before V3.2 do not think, or refuse to be shown their own thoughts.
         Family::DeepSeek if has(&["-r1", "-v2", "-v3"]) && !has(&["-v3.2"]) => None,
-        Family::DeepSeek => Some(Replay::Required("")),
+        Family::DeepSeek => Some(Replay::InTurnsWithCalls("")),
         // Models that do not think. For the others an empty text counts as none.
         Family::Kimi if has(&["moonshot-v1", "k2-0", "k2-turbo", "k2-instruct"]) => None,
-        Family::Kimi => Some(Replay::Required(" ")),
+        Family::Kimi => Some(Replay::InTurnsWithCalls(" ")),
         Family::Glm | Family::GptOss | Family::MiniMax | Family::Mistral | Family::Other => None,
     };
     match server {

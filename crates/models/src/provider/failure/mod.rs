@@ -2,6 +2,7 @@
 //!
 //! Providers' words are bounded, and never hold our key even where the provider repeats it.
 
+mod no_model;
 mod overflow;
 mod report;
 mod words;

@@ -27,6 +27,8 @@ pub(super) const OVERFLOW: &[&str] = &[
     "exceeds the maximum allowed input length",
     "exceeds the context length",
     "exceeds the limit of",
+    // vLLM, of the room that is left for an answer.
+    "must be at least 1, got -",
     "input tokens exceed the configured limit",
     "context window exceeded",
     "context window exceeds limit",

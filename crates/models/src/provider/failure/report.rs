@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use super::{
+    no_model,
     overflow::{INPUT, MUCH, NO_OVERFLOW, OTHER_LIMITS, OVERFLOW, OVERFLOW_LABELS, WINDOW},
     words::{RESET, bounded, number_after, number_before, seconds, until_reset, wait_in},
 };
@@ -63,6 +64,17 @@ const UNPAID: &[&str] = &[
     "credit balance is too low",
     "run out of credits",
     "account is suspended",
+];
+
+/// How vendors say that a key or an account is not let in, where they say so with 400: Gemini, xAI, Anthropic.
+const LOCKED_OUT: &[&str] = &[
+    "api key not valid",
+    "api key expired",
+    "incorrect api key",
+    "invalid api key",
+    "user location is not supported",
+    "reached your specified api usage limits",
+    "organization has been disabled",
 ];
 
 /// The names that vendors give to a fault of their own: Anthropic, OpenAI, Gemini.
@@ -235,7 +247,12 @@ impl Report {
 
     /// Whether nothing in the request could have mended it: the caller is not let in, or what it asks for is not there.
     pub(in crate::provider) fn is_about_access(&self) -> bool {
-        matches!(self.status, Some(401..=404)) || matches!(self.http, Some(401..=404))
+        matches!(self.status, Some(401..=404)) || matches!(self.http, Some(401..=404)) || self.is_about_model()
+    }
+
+    /// Whether the provider has no such model.
+    fn is_about_model(&self) -> bool {
+        self.has_label(no_model::LABELS) || no_model::is_said(&self.words.to_lowercase())
     }
 
     /// What the provider says.
@@ -316,6 +333,12 @@ impl Report {
         self.retry_after.is_none() && UNPAID.iter().any(|phrase| words.contains(phrase))
     }
 
+    /// Whether the key or the account is not let in. What names a message may quote it, and then a user said so.
+    fn is_locked_out(&self) -> bool {
+        let words = self.words.to_lowercase();
+        !words.contains("message") && LOCKED_OUT.iter().any(|phrase| words.contains(phrase))
+    }
+
     /// Whether the vendor's filter declined what was asked, or what the model would have said.
     pub(in crate::provider) fn is_declined(&self) -> bool {
         let words = self.words.to_lowercase();
@@ -364,6 +387,10 @@ impl Report {
     pub(super) fn kind(&self, status: Option<u16>) -> ModelErrorKind {
         // A spent budget is reported as 429 too, but waiting does not fill it.
         if self.has_label(NO_MONEY) || self.is_daily || self.is_unpaid() {
+            return ModelErrorKind::Denied;
+        }
+        // Bedrock and many gateways say so with 400. Nothing in the request is wrong.
+        if matches!(status.or(self.status), Some(400 | 422) | None) && (self.is_about_model() || self.is_locked_out()) {
             return ModelErrorKind::Denied;
         }
         // The model wrote a call or JSON that cannot be read (Groq). It may write something better.

@@ -93,7 +93,7 @@ fn sent_to(host: &str, message: Message, from: &str, without_proofs: bool) -> Ve
     let (learned, known) = (Learned::default(), Known::default());
     let model = from.split_once('/').unwrap().1;
     let (settings, learned, request) = (&settings, &learned, &request);
-    let ask = Ask { from, model, settings, known, learned, request, without_proofs };
+    let ask = Ask { from, model, settings, known, learned, request, without_proofs, ends_with_wish: false };
     let contents = serde_json::to_value(contents(&ask, facts(model))).unwrap();
     let model_content = contents.as_array().unwrap().iter().find(|content| content["role"] == "model");
     model_content.map(|content| content["parts"].as_array().unwrap().clone()).unwrap_or_default()

@@ -30,7 +30,7 @@ pub(super) fn options<'a>(ask: &Ask<'a>) -> Options<'a> {
     let options = &ask.request.options;
     let penalty = |thousandths: Option<i32>| thousandths.map(|thousandths| f64::from(thousandths) / 1000.0);
     Options {
-        num_ctx: ask.settings.context_window.or(ask.learned.window).unwrap_or(DEFAULT_WINDOW),
+        num_ctx: window(ask),
         temperature: temperature(options),
         top_p: options.top_p.map(|thousandths| f64::from(thousandths) / 1000.0),
         frequency_penalty: penalty(options.frequency_penalty),
@@ -39,6 +39,12 @@ pub(super) fn options<'a>(ask: &Ask<'a>) -> Options<'a> {
         stop: &options.stop,
         num_predict: ask.max_output(),
     }
+}
+
+/// The window that the model is loaded with: the agent's, else the provider's, else what the model has told.
+fn window(ask: &Ask<'_>) -> u64 {
+    let configured = ask.request.context_window.or(ask.settings.context_window);
+    configured.or(ask.learned.window).unwrap_or(DEFAULT_WINDOW)
 }
 
 #[derive(Serialize)]

@@ -192,7 +192,7 @@ fn chat_options_by_server() {
             seed: 7
             stop: ["END"]
             tools: 1
-            notice: no tool call is forced: deepseek-flash refuses that while it thinks
+            notice: the tool call is asked for in words: deepseek-flash cannot be forced while it thinks
             notice: the answer's schema is asked for in words: deepseek-flash cannot be held to it
             notice: temperature is not sent: deepseek-flash does not take it
             notice: top_p is not sent: deepseek-flash does not take it
@@ -203,7 +203,7 @@ fn chat_options_by_server() {
             seed: 7
             stop: ["END"]
             tools: 1
-            notice: no tool call is forced: kimi-k2.6 refuses that while it thinks
+            notice: the tool call is asked for in words: kimi-k2.6 cannot be forced while it thinks
             notice: frequency_penalty is not sent: kimi-k2.6 does not take it
             notice: temperature is not sent: kimi-k2.6 does not take it
             notice: top_p is not sent: kimi-k2.6 does not take it
@@ -250,7 +250,7 @@ fn chat_options_by_server() {
             temperature: 0.01
             tools: 1
             top_p: 0.9
-            notice: no tool call is forced: MiniMax-M2 refuses that while it thinks
+            notice: the tool call is asked for in words: MiniMax-M2 cannot be forced while it thinks
             notice: the answer's schema is asked for in words: MiniMax-M2 cannot be held to it
             notice: parallel_tool_calls is not sent: MiniMax-M2 does not take it
             ## grok-4.6
@@ -283,7 +283,7 @@ fn chat_options_by_server() {
             seed: 7
             stop: ["END"]
             tools: 1
-            notice: no tool call is forced: deepseek-flash refuses that while it thinks
+            notice: the tool call is asked for in words: deepseek-flash cannot be forced while it thinks
             notice: the answer's schema is asked for in words: deepseek-flash cannot be held to it
             notice: temperature is not sent: deepseek-flash does not take it
             notice: top_p is not sent: deepseek-flash does not take it"#]],

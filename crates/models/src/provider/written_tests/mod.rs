@@ -32,6 +32,7 @@ fn written(wire: &dyn Wire, host: &str, model: &str, request: &ModelRequest, wit
         learned: &Learned::default(),
         request,
         without_proofs,
+        ends_with_wish: false,
     };
     let written = wire.write(&ask).unwrap();
     let body: Value = serde_json::from_slice(&written.body).unwrap();

@@ -104,7 +104,7 @@ fn reasons_to_stop() {
         ("end_turn", ModelFinish::Stop),
         ("tool_use", ModelFinish::Stop),
         ("stop_sequence", ModelFinish::Stop),
-        ("pause_turn", ModelFinish::MaxTokens),
+        ("pause_turn", ModelFinish::Stop),
         ("compaction", ModelFinish::Stop),
         ("max_tokens", ModelFinish::MaxTokens),
         ("refusal", ModelFinish::Refusal),

@@ -58,6 +58,7 @@ impl Session {
             learned: &self.learned,
             request: &request,
             without_proofs: self.without_proofs,
+            ends_with_wish: false,
         };
         Anthropic.write(&ask).unwrap()
     }

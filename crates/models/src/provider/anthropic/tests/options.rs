@@ -349,11 +349,11 @@ fn tool_choices() {
         claude-opus-5-5 Some(Auto) Some(true): {"type":"auto"} adaptive
         claude-opus-5-5 Some(None) Some(false): {"type":"none"} adaptive
         claude-opus-5-5 Some(Required) None: null adaptive
-          ! the tool call is not forced: claude-opus-5-5 decides itself which tools it calls
+          ! the tool call is asked for in words: claude-opus-5-5 decides itself which tools it calls
         claude-opus-5-5 Some(Named("clock")) Some(false): {"disable_parallel_tool_use":true,"type":"auto"} adaptive
-          ! the tool call is not forced: claude-opus-5-5 decides itself which tools it calls
+          ! the tool call is asked for in words: claude-opus-5-5 decides itself which tools it calls
         claude-opus-5-5 Some(Named("hammer")) None: null adaptive
-          ! the tool call is not forced: claude-opus-5-5 decides itself which tools it calls
+          ! the tool call is asked for in words: claude-opus-5-5 decides itself which tools it calls
         claude-opus-5 None None: null adaptive
         claude-opus-5 None Some(false): {"disable_parallel_tool_use":true,"type":"auto"} adaptive
         claude-opus-5 Some(Auto) Some(true): {"type":"auto"} adaptive
