@@ -178,10 +178,12 @@ async fn everything_and_nothing() {
 async fn windows() {
     let long = || ModelRequest { system: "word ".repeat(20_000), ..request() };
     for (request, message, window) in [
+        (long(), "This model's maximum context length is 8192 tokens.", Some(8192)),
+        // The provider counts 15 % more than we do.
         (
             long(),
-            "This model's maximum context length is 8192 tokens. However, you requested 30000 tokens.",
-            Some(8192),
+            "This model's maximum context length is 8192 tokens. However, your request has 30000 input tokens.",
+            Some(7062),
         ),
         // What was sent is too much.
         (long(), "Your input exceeds the context window of this model.", Some(26_043)),

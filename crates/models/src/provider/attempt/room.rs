@@ -43,6 +43,7 @@ impl Attempt {
         }
         // Our estimate may be too low; what the provider has counted is not.
         let counted = report.input();
+        self.learn_density(counted);
         let sent = counted.unwrap_or_else(|| self.careful_estimate());
         let asked = self.request.options.max_output_tokens.unwrap_or(u64::MAX);
         let room = window.saturating_sub(sent + MARGIN);
@@ -63,6 +64,22 @@ impl Attempt {
             });
         }
         false
+    }
+
+    /// Keeps how much more the provider counts than we do, such as of tool declarations: the window holds so much less of what
+    /// we count.
+    fn learn_density(&self, counted: Option<u64>) {
+        /// Of a shorter call an estimate says little.
+        const LONG: u64 = 1000;
+        /// What is counted beyond this is something else than text.
+        const PLAUSIBLE: std::ops::RangeInclusive<u64> = 110..=300;
+        let sent = self.estimate();
+        let percent = counted.map(|counted| counted.saturating_mul(100) / sent.max(1) + 1);
+        if let Some(percent) = percent.filter(|percent| sent >= LONG && PLAUSIBLE.contains(percent)) {
+            self.caller.memory.learn(&self.model, |learned| {
+                learned.percent_of_estimate = learned.percent_of_estimate.max(Some(percent));
+            });
+        }
     }
 
     /// Takes what has overflowed for the window, where the provider names none: later conversations are compacted before

@@ -145,7 +145,9 @@ pub(in crate::provider) struct Report {
     /// The field of the request that it is about.
     param: Option<String>,
     /// The window that it names beside its words (llama.cpp).
-    window: Option<u64>,
+    window: Option<u32>,
+    /// The tokens of the request, as the provider has counted them (llama.cpp).
+    input: Option<u32>,
     /// Whether a quota of a whole day is used up: asking again within minutes does not help.
     is_daily: bool,
 }
@@ -235,7 +237,8 @@ impl Report {
                 .or_else(|| reset(error)),
             http: None,
             param: param.or_else(|| invalid.and_then(|invalid| invalid.place)),
-            window: error.get("n_ctx").and_then(Value::as_u64),
+            window: count(error.get("n_ctx")),
+            input: count(error.get("n_prompt_tokens")),
             is_daily,
         }
     }
@@ -271,6 +274,9 @@ impl Report {
 
     /// How many tokens of input the provider has counted, where an overflow says so beside the cap on the answer.
     pub(in crate::provider) fn input(&self) -> Option<u64> {
+        if let Some(input) = self.input {
+            return Some(input.into());
+        }
         let words = self.words.to_lowercase();
         let with_functions = |messages: u64| messages + number_before(&words, " in the functions").unwrap_or(0);
         number_before(&words, " in the messages")
@@ -381,7 +387,7 @@ impl Report {
     pub(in crate::provider) fn window(&self) -> Option<u64> {
         let words = self.words.to_lowercase();
         let named = WINDOW.iter().find_map(|marker| number_after(&words, marker));
-        self.window.or(named).filter(|window| PLAUSIBLE.contains(window))
+        self.window.map(u64::from).or(named).filter(|window| PLAUSIBLE.contains(window))
     }
 
     pub(super) fn kind(&self, status: Option<u16>) -> ModelErrorKind {
@@ -429,4 +435,9 @@ impl Report {
         let is_rejected = self.has_label(&["invalid_request_error", "INVALID_ARGUMENT"]);
         if is_rejected { ModelErrorKind::Rejected } else { ModelErrorKind::Unavailable }
     }
+}
+
+/// A number of tokens.
+fn count(value: Option<&Value>) -> Option<u32> {
+    value?.as_u64().and_then(|count| u32::try_from(count).ok())
 }
