@@ -81,8 +81,8 @@ impl Turn {
         Ok(false)
     }
 
-    /// Leaves out the tools that take more than three quarters of the window: those of the application stay first, then those that
-    /// come first. Says how many tools are left out.
+    /// Cuts the list of tools to three quarters of the window. The application's own tools are kept first, then the server's
+    /// in their order. Returns how many tools were left out.
     pub(crate) fn fit_tools(&self, specs: &mut Vec<ToolSpec>) -> usize {
         let Some(window) = self.context_window().filter(|window| context::estimate_tools(specs) > window / 4 * 3)
         else {

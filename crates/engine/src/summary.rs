@@ -51,7 +51,7 @@ pub(crate) struct Span {
     pub(crate) to: usize,
     /// A message that the model is given beside the summary, for good.
     pub(crate) verbatim: Option<usize>,
-    /// The messages from one place to another that the provider refuses: nothing is told of them.
+    /// The first and the end of the messages that the provider refuses. The summary does not mention them.
     pub(crate) untold: (usize, usize),
     pub(crate) room: Room,
 }

@@ -206,7 +206,7 @@ async fn only_instructions_that_do_not_fit_end_a_turn() {
     assert_eq!(model.requests().len(), 0);
 }
 
-/// An agent with more tools than the window holds answers with those that fit, and says so.
+/// An agent with more tools than the window holds answers with the tools that fit, and says so.
 #[tokio::test(start_paused = true)]
 async fn tools_that_do_not_fit_are_left_out() {
     let model = strict(2000, |_| vec![say("Yes.")]);

@@ -108,7 +108,7 @@ impl Learned {
 /// The answers that a model wants back with their reasoning. Where that is not known, a space stands for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum WantsReasoning {
-    /// Those that its server is known to want.
+    /// The answers whose reasoning the server's rules ask for.
     #[default]
     AsUsual,
     /// All answers of turns that made calls.

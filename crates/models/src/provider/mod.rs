@@ -288,7 +288,7 @@ impl Provider {
         }
     }
 
-    /// Replaces the windows that models were trained with by those that calls are made with.
+    /// Sets each model's window to the one that calls use, instead of the one that it was trained with.
     async fn tell_windows(&self, models: &mut [ListedModel]) {
         /// Models that the provider is asked about at once.
         const AT_ONCE: usize = 8;

@@ -338,7 +338,7 @@ async fn thoughts_before_a_call_go_back_to_the_model_that_had_them() {
         options: {"num_ctx":8192}"#]]).await;
 }
 
-/// The windows of a list are those that calls are made with, not those that the models were trained with.
+/// A list shows the windows that calls use, not the windows that the models were trained with.
 #[tokio::test]
 async fn models_are_listed() {
     let list = r#"{"models":[{"name":"qwen3:8b","details":{"context_length":131072}}]}"#;

@@ -125,7 +125,7 @@ pub(super) fn refused(report: &Report, words: &str, body: &[u8], required: &[&st
     present.into_iter().find(|path| names(words, &path.to_lowercase())).map(str::to_owned)
 }
 
-/// The optional fields that a body has, without those that its API requires.
+/// The optional fields of a body. Fields that its API requires are left out.
 pub(super) fn present(body: &[u8], required: &[&str]) -> Vec<&'static str> {
     let Ok(fields) = serde_json::from_slice::<BTreeMap<String, &RawValue>>(body) else { return Vec::new() };
     let is_there = |path: &&&str| match path.split_once('.') {
