@@ -33,6 +33,19 @@ impl IntoResponses for Guarded {
     }
 }
 
+/// What calls without a key may be told.
+pub(crate) struct Public;
+
+impl IntoResponses for Public {
+    fn responses() -> Answers {
+        told([(
+            403,
+            "The server runs without keys and was called by a foreign name, or by a web page of another origin",
+            "this server runs without keys and answers only to localhost, 127.0.0.1 and [::1]",
+        )])
+    }
+}
+
 /// What is told where something in the path, the query or the headers is wrong.
 pub(crate) struct Malformed;
 

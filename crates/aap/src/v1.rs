@@ -25,7 +25,7 @@ use crate::{
     error::ApiError,
     listing::ListQuery,
     meta::{MetaOut, offers},
-    refusals::{BodyRefused, Conflict, Guarded, Malformed, NotThere},
+    refusals::{BodyRefused, Conflict, Guarded, Malformed, NotThere, Public},
     request,
     routes::Aap,
     session::{HistoryOut, SessionOut, Wanted},
@@ -52,7 +52,8 @@ pub(crate) fn routes() -> OpenApiRouter<Aap> {
 /// The agents with their tools, options and capabilities. Needs no key; with one it tells why tool servers are not there.
 #[utoipa::path(
     get, path = "/meta", operation_id = "aap_v1_meta", security(()),
-    responses((
+    responses(
+        (
         status = 200, description = "The agents", body = MetaOut<'_, V1Out<'_>>,
         example = json!({
             "version": 1,
@@ -62,11 +63,12 @@ pub(crate) fn routes() -> OpenApiRouter<Aap> {
                 "capabilities": { "history": { "full": {} }, "stream": { "delta": {}, "none": {} } }
             }]
         }),
-    )),
+    ), Public),
 )]
-async fn show_meta(State(aap): State<Aap>, headers: HeaderMap) -> Response {
+async fn show_meta(State(aap): State<Aap>, headers: HeaderMap) -> Result<Response, ApiError> {
+    aap.keys.check_host(&headers)?;
     let offers = offers(&aap.engine, aap.keys.knows(&headers));
-    Json(MetaOut::<V1Out<'_>>::new(Version::V1, &offers)).into_response()
+    Ok(Json(MetaOut::<V1Out<'_>>::new(Version::V1, &offers)).into_response())
 }
 
 /// Ids of sessions.

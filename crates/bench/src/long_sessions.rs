@@ -51,7 +51,9 @@ pub(crate) fn many_turns(server: &Server, report: &mut Report, fresh: f64) -> an
 }
 
 /// Does all of this at once, and gives what came of it.
-fn at_once<T: Send, F: FnOnce() -> anyhow::Result<T> + Send>(work: impl Iterator<Item = F>) -> anyhow::Result<Vec<T>> {
+pub(crate) fn at_once<T: Send, F: FnOnce() -> anyhow::Result<T> + Send>(
+    work: impl Iterator<Item = F>,
+) -> anyhow::Result<Vec<T>> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = work.map(|work| scope.spawn(work)).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {

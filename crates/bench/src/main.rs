@@ -8,6 +8,7 @@ mod fake_model;
 mod fan_out;
 mod idle_readers;
 mod long_sessions;
+mod one_session;
 mod paced_turns;
 mod plot;
 mod reader;

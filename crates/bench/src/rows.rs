@@ -14,7 +14,7 @@ use everturn_store::{Command, Durability, NewSession, SqliteStore, Store as _};
 use tempfile::TempDir;
 
 use crate::{
-    fan_out, idle_readers, long_sessions, paced_turns,
+    fan_out, idle_readers, long_sessions, one_session, paced_turns,
     report::{Better, Figure, Report, Row},
     server::Server,
     takeover,
@@ -57,6 +57,9 @@ pub(crate) fn run(everturn: &Path, only: &[&str]) -> anyhow::Result<Report> {
             drop(server);
             slow_readers_memory(everturn, &mut report)?;
         }
+    }
+    if wanted(&["3c"]) {
+        one_session::measure(everturn, &mut report)?;
     }
     if wanted(&["5"]) {
         paced_turns::measure(everturn, &mut report)?;

@@ -6,8 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::shortening::{shorten, shorten_text};
-use crate::{Message, Usage, context, shortening::input_bytes};
+pub use crate::shortening::{shorten, shorten_text, shorten_text_to};
+use crate::{
+    Message, Usage, context,
+    shortening::{LEAST_KEPT, bytes, input_tokens, scaled},
+};
 
 /// What the model is given of history from now on. See [`crate::Event::HistoryCompacted`].
 ///
@@ -139,9 +142,6 @@ const SUMMARY_CLOSES: &str = "\n[End of the summary.]";
 /// The tokens of that message beside the summary, at most.
 const STAND_IN: u64 = 48;
 
-/// The fewest bytes that are kept of a message.
-const LEAST_KEPT: usize = 64;
-
 /// The name of the tool that reads shortened results.
 pub const READ_RESULT: &str = "read_result";
 
@@ -165,6 +165,8 @@ pub struct Plan {
     pub compaction: Compaction,
     /// Tokens of the request, without the message that stands for what is covered.
     pub tokens: u64,
+    /// The most tokens that a summary may have beside them.
+    pub summary: u64,
 }
 
 /// How much gives way. Each gives more than the one before it.
@@ -239,7 +241,7 @@ struct Planner<'a> {
 impl Planner<'_> {
     /// The plan of a level, if it is enough.
     fn attempt(&self, level: Level) -> Option<Plan> {
-        let Room { budget, target, summary, .. } = *self.room;
+        let Room { budget, target, .. } = *self.room;
         let mut made = Compaction { shortened: self.results(level), ..self.before.clone() };
         let mut sizes = self.sizes(&made);
         if level != Level::Results {
@@ -253,7 +255,7 @@ impl Planner<'_> {
             (made.first, made.current) = (None, self.current);
         }
         if matches!(level, Level::UserMessages | Level::Everything | Level::EverythingElse) {
-            self.shorten_user_messages(&mut made, &mut sizes);
+            self.shorten_user_messages(level, &mut made, &mut sizes);
         }
         let is_given = |at: usize| at >= made.covers || made.first == Some(at) || made.current == Some(at);
         made.shortened.retain(|shortened| is_given(shortened.at));
@@ -267,11 +269,19 @@ impl Planner<'_> {
             Level::Results => (budget / 2).max(target).max(stays.saturating_add(budget.saturating_sub(stays) / 2)),
             _ => budget,
         };
-        // Rather a short summary than a part of the user's words; and none is longer than what it stands for.
-        let summary = if matches!(level, Level::Results | Level::Older) { summary } else { summary / 4 };
-        let summary = summary.min(self.summarised(&made, &sizes));
-        (changed && tokens.saturating_add(summary).saturating_add(STAND_IN) <= limit)
-            .then_some(Plan { compaction: made, tokens })
+        let stand_in = self.stand_in(level, &made, &sizes);
+        let summary = budget.saturating_sub(tokens.saturating_add(STAND_IN)).clamp(1, self.room.summary.max(1));
+        (changed && tokens.saturating_add(stand_in) <= limit).then_some(Plan { compaction: made, tokens, summary })
+    }
+
+    /// What is kept free for the message that stands for what is covered. Rather a short summary than a part of the user's
+    /// words; and none is longer than what it stands for.
+    fn stand_in(&self, level: Level, made: &Compaction, sizes: &[u64]) -> u64 {
+        let summary = match level {
+            Level::Results | Level::Older => self.room.summary,
+            _ => self.room.summary / 4,
+        };
+        summary.min(self.summarised(made, sizes)).saturating_add(STAND_IN)
     }
 
     fn is_result(&self, at: usize) -> bool {
@@ -294,18 +304,17 @@ impl Planner<'_> {
             self.before.shortened.iter().filter(|shortened| is_users(shortened.at)).copied().collect();
         for at in self.before.covers.min(self.history.len())..self.history.len() {
             let limit = if at < self.unseen { seen } else { (unseen / fresh.max(1)).max(1) };
-            let keep = bytes(limit);
-            let earlier = self.before.keep(at);
-            // A little more than the limit is not worth a note.
-            let tokens = match &self.history[at] {
-                message @ Message::Tool { .. } => (self.size)(message),
-                message @ Message::Assistant { .. } => input_bytes(message) as u64 / 4,
+            let message = &self.history[at];
+            let tokens = match message {
+                Message::Tool { .. } => (self.size)(message),
+                Message::Assistant { .. } => input_tokens(message),
                 Message::System { .. } | Message::User { .. } => continue,
             };
+            // A little more than the limit is not worth a note.
             let is_large = || tokens > limit.saturating_add(limit / 2).saturating_add(64);
-            match earlier {
-                Some(earlier) => shortened.push(Shortened { at, keep: earlier.min(keep) }),
-                None if is_large() => shortened.push(Shortened { at, keep }),
+            match self.before.keep(at) {
+                Some(earlier) => shortened.push(Shortened { at, keep: earlier.min(bytes(message, limit)) }),
+                None if is_large() => shortened.push(Shortened { at, keep: bytes(message, limit) }),
                 None => {}
             }
         }
@@ -359,20 +368,29 @@ impl Planner<'_> {
     }
 
     /// Shortens the first user message, then the current one, to what there is room for.
-    fn shorten_user_messages(&self, made: &mut Compaction, sizes: &mut [u64]) {
-        let Room { budget, summary, .. } = *self.room;
+    fn shorten_user_messages(&self, level: Level, made: &mut Compaction, sizes: &mut [u64]) {
+        let budget = self.room.budget;
         let places = [made.first.filter(|_| self.first != self.current), self.current];
         for at in places.into_iter().flatten() {
-            let others = self.tokens(made, sizes).saturating_sub(sizes[at]) + summary + STAND_IN;
-            let limit = (budget - budget / 16).saturating_sub(others).max(budget / 16);
+            let others = self.tokens(made, sizes).saturating_sub(sizes[at]) + self.stand_in(level, made, sizes);
+            let limit = budget.saturating_sub(others).max(budget / 16);
             if sizes[at] <= limit {
                 continue;
             }
-            let keep = made.keep(at).map_or(bytes(limit), |earlier| earlier.min(bytes(limit)));
+            let message = &self.history[at];
+            let mut keep = made.keep(at).unwrap_or(usize::MAX).min(bytes(message, limit));
+            sizes[at] = (self.size)(&shorten(message, keep));
+            // Its ends may be denser than the rest.
+            for _ in 0..4 {
+                if sizes[at] <= limit || keep == LEAST_KEPT {
+                    break;
+                }
+                keep = (scaled(keep, limit, sizes[at]) / 32 * 31).max(LEAST_KEPT);
+                sizes[at] = (self.size)(&shorten(message, keep));
+            }
             made.shortened.retain(|shortened| shortened.at != at);
             made.shortened.push(Shortened { at, keep });
             made.shortened.sort_unstable_by_key(|shortened| shortened.at);
-            sizes[at] = (self.size)(&shorten(&self.history[at], keep));
         }
     }
 
@@ -384,10 +402,4 @@ impl Planner<'_> {
         let standing = (0..covers).filter(is_system).chain(kept).chain(covers..sizes.len());
         standing.map(|at| sizes[at]).fold(self.room.fixed, u64::saturating_add)
     }
-}
-
-/// About as many bytes as these tokens have, with room for a note.
-fn bytes(tokens: u64) -> usize {
-    const NOTE: usize = 160;
-    usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX).saturating_sub(NOTE).max(LEAST_KEPT)
 }

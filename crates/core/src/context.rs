@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+pub use crate::tokens::estimate_text;
 use crate::{Block, CallId, Compaction, Content, DocumentId, Message, Role, ToolSpec, ToolUse};
 
 /// What a call that never got a result is answered with.
@@ -226,29 +227,23 @@ pub fn documents(message: &Message) -> impl Iterator<Item = (&DocumentId, &str)>
     })
 }
 
-/// A guess at the tokens of messages: four bytes each, which errs on the safe side for most scripts.
+/// A guess at the tokens of messages.
 pub fn estimate(messages: &[Message]) -> u64 {
     messages.iter().map(estimate_message).sum()
 }
 
-/// A guess at the tokens of tool declarations.
+/// A guess at the tokens of tool declarations: four bytes each, as schemas have. Declarations are counted at every step, so
+/// their texts are not looked at.
 pub fn estimate_tools(tools: &[ToolSpec]) -> u64 {
     let bytes = |tool: &ToolSpec| tool.name.len() + tool.description.len() + tool.input_schema.as_str().len();
-    tools.iter().map(|tool| tokens(bytes(tool)) + 8).sum()
+    tools.iter().map(|tool| (bytes(tool) as u64).div_ceil(4) + 8).sum()
 }
 
-/// A guess at the tokens of a text.
-pub fn estimate_text(text: &str) -> u64 {
-    tokens(text.len())
-}
-
-fn tokens(bytes: usize) -> u64 {
-    (bytes as u64).div_ceil(4)
-}
+/// The tokens of an image, whatever its size.
+pub(crate) const PER_IMAGE: u64 = 1000;
 
 fn estimate_message(message: &Message) -> u64 {
     const PER_MESSAGE: u64 = 4;
-    const PER_IMAGE: u64 = 1000;
     let content = match message {
         Message::System { content } => return PER_MESSAGE + estimate_text(content),
         Message::User { content } | Message::Assistant { content } | Message::Tool { content, .. } => content,

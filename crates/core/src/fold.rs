@@ -155,8 +155,14 @@ impl TurnState {
                     self.settled.push(Message::Assistant { content: finished.content.clone() });
                 }
                 self.calls = step.calls.into_iter().map(CallState::new).collect();
-                // A call is forced once: a model that must call in every step would never answer.
-                self.options.tool_choice.take_if(|choice| choice.is_forced());
+                // A call of the application's is forced until it is made, and no longer: a model that must call in every step
+                // would never answer. Calls of the agent's own tools may come before it.
+                let is_on_the_way =
+                    |call: &CallState| !matches!(call.route, CallRoute::Client | CallRoute::Refused { .. });
+                let is_made = self.calls.iter().any(|call| call.route == CallRoute::Client);
+                if is_made || !self.calls.iter().any(is_on_the_way) {
+                    self.options.tool_choice.take_if(|choice| choice.is_forced());
+                }
             }
             Event::ModelChanged { model, .. } => self.model.clone_from(model),
             Event::ToolIntended { call_id, effect_id, effect, .. } => {
@@ -211,6 +217,8 @@ impl TurnState {
             Event::TurnEnded(ended) => {
                 self.step = None;
                 self.settle();
+                // Calls may have used something that no other event tells of.
+                self.usage = self.usage.max(ended.usage);
                 self.phase = Phase::Ended(ended.clone());
             }
             // Narrative, but the model has begun to answer.

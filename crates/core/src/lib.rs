@@ -28,6 +28,7 @@ mod shortening;
 mod standing;
 pub mod submission;
 mod time;
+mod tokens;
 mod usage;
 
 pub use agent::{OptionSpec, OptionValue, Overlay, SessionConfig, ToolRef, ToolSpec};

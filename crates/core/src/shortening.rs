@@ -2,7 +2,13 @@
 
 use serde_json::Value;
 
-use crate::{Block, CallId, Content, Json, Message, ToolUse, compaction::READ_RESULT};
+use crate::{
+    Block, CallId, Content, Json, Message, Size, ToolUse, compaction::READ_RESULT, context::PER_IMAGE,
+    tokens::estimate_text,
+};
+
+/// The fewest bytes that are kept of a message.
+pub(crate) const LEAST_KEPT: usize = 64;
 
 /// A message of whose text only the beginning and the end are kept, with a note that says what is missing. Images and
 /// documents become lines of the text. Of a model's answer the inputs of its calls are shortened; system messages stay as
@@ -52,6 +58,27 @@ pub fn shorten_text(text: &str, keep: usize) -> String {
     ends(text, keep, |left_out| format!("[{} bytes are left out here]", left_out.bytes))
 }
 
+/// A text with its middle left out, so that it has about so many tokens at most.
+pub fn shorten_text_to(text: &str, tokens: u64) -> String {
+    let all = estimate_text(text);
+    if all <= tokens { text.to_owned() } else { shorten_text(text, scaled(text.len(), tokens, all)) }
+}
+
+/// About as many bytes of a message as these tokens have, with room for a note. Dense text has fewer.
+pub(crate) fn bytes(message: &Message, tokens: u64) -> usize {
+    const NOTE: usize = 160;
+    let Size { bytes, tokens: all, images, .. } = Size::of(std::slice::from_ref(message));
+    let text = all.saturating_sub(images * PER_IMAGE);
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    scaled(bytes, tokens, text).saturating_sub(NOTE).max(LEAST_KEPT)
+}
+
+/// A number of bytes, by the ratio of two numbers of tokens.
+pub(crate) fn scaled(bytes: usize, tokens: u64, of: u64) -> usize {
+    let scaled = bytes as u128 * u128::from(tokens) / u128::from(of.max(1));
+    usize::try_from(scaled).unwrap_or(usize::MAX)
+}
+
 fn result_note(call: &CallId, LeftOut { from, bytes, total }: LeftOut) -> String {
     let id = call.as_str();
     format!(
@@ -63,9 +90,9 @@ fn message_note(LeftOut { bytes, total, .. }: LeftOut) -> String {
     format!("[{bytes} of {total} bytes of this message are left out here: all of it does not fit the context window.]")
 }
 
-/// The bytes of the inputs of an answer's calls.
-pub(crate) fn input_bytes(message: &Message) -> usize {
-    message.tool_uses().map(|call| call.input.as_str().len()).sum()
+/// The tokens of the inputs of an answer's calls.
+pub(crate) fn input_tokens(message: &Message) -> u64 {
+    message.tool_uses().map(|call| estimate_text(call.input.as_str())).sum()
 }
 
 fn shorten_call(block: &Block, keep: usize) -> Block {

@@ -54,7 +54,7 @@ impl Superseded {
     fn finished(&self) -> FinishedTurn {
         let Rest { messages, compaction, usage, .. } = self.end.rest.clone();
         let outcome = Outcome::Cancelled { reason: CancelReason::Superseded };
-        FinishedTurn { messages, compaction, outcome, usage }
+        FinishedTurn { messages, compaction, outcome, usage, lengths: None }
     }
 }
 
@@ -147,19 +147,16 @@ impl Engine {
         Ok(self.run(owned, earlier, enlisted, slot.take()))
     }
 
-    /// Keeps a message until the turns before it have ended.
-    pub(crate) async fn queue_turn(
+    /// Keeps a message until the turns before it have ended. It is before all that are queued after this call, also while
+    /// nobody waits for the outcome.
+    pub(crate) fn queue_turn(
         &self,
         submit: &Submit,
         place: Place,
         head: &SessionHead,
-    ) -> Result<Started, SubmitError> {
+    ) -> Result<impl Future<Output = Result<Started, SubmitError>>, SubmitError> {
         if self.0.draining() {
             return Err(SubmitError::ShuttingDown);
-        }
-        let limit = self.0.settings.session_queue;
-        if head.queued >= limit as u64 {
-            return Err(SubmitError::QueueFull { limit });
         }
         let Submission::Begin(input) = &submit.submission else { return Err(submission::Refused::Busy.into()) };
         let Place { session, config, .. } = place;
@@ -183,14 +180,18 @@ impl Engine {
         };
         // Known before it is kept: the turn before it may end at any moment.
         self.0.queues.insert(&tenant, &session);
-        self.commit_turn(Command::BeginTurn(Box::new(command))).await?;
-        // The turn before it may have ended while this one was being kept. If it has not, its task looks at the queue later:
-        // so the queue must be known, also if somebody found it empty meanwhile.
-        self.0.queues.insert(&tenant, &session);
-        if head.last_turn.as_ref().is_none_or(|last| self.0.live.get(&last.id).is_none()) {
-            self.spawn_next(&tenant, &session);
-        }
-        Ok(Started { tenant, session, turn, leg_start: 0, tail: None })
+        let kept = self.commit_turn(Command::BeginTurn(Box::new(command)));
+        let last = head.last_turn.as_ref().map(|last| last.id.clone());
+        Ok(async move {
+            kept.await?;
+            // The turn before it may have ended while this one was being kept. If it has not, its task looks at the queue
+            // later: so the queue must be known, also if somebody found it empty meanwhile.
+            self.0.queues.insert(&tenant, &session);
+            if last.is_none_or(|last| self.0.live.get(&last).is_none()) {
+                self.spawn_next(&tenant, &session);
+            }
+            Ok(Started { tenant, session, turn, leg_start: 0, tail: None })
+        })
     }
 
     /// The end of a waiting turn whose place a new message takes.
@@ -232,7 +233,7 @@ impl Engine {
         slot: &mut Option<Slot>,
     ) -> Result<Started, SubmitError> {
         let Resume { expected_version, turn, state, used, earlier, answers, options } = resume;
-        let answers = forms::settle(&state, answers)?;
+        let answers = self.settle_answers(tenant, &state, answers).await?;
         let writes = forms::closed(&state, &answers);
         let event = Event::Resumed { answers, options };
         let used_elsewhere = used.saturating_sub(state.usage);

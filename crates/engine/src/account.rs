@@ -8,11 +8,15 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{KeyId, Quota, TenantId, Timestamp};
+use everturn_core::{KeyId, Quota, TenantId, Timestamp, Wait};
 use everturn_store::StoreError;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
-use crate::{Engine, SubmitError};
+use crate::{
+    Engine, SubmitError,
+    step::after,
+    turn::{Stopped, Turn},
+};
 
 /// How soon to try again when too many turns run: one may end at any moment.
 const TURN_WAIT: Duration = Duration::from_secs(1);
@@ -237,6 +241,14 @@ impl Engine {
         Ok(self.0.running.enter(tenant, account)?)
     }
 
+    /// What a turn needs to run that was accepted before, if it need not wait for it.
+    pub(crate) fn free_slot_in_turn(&self, tenant: &TenantId, key: Option<&KeyId>) -> Option<Slot> {
+        let account = self.0.accounts.account(tenant, key);
+        let place = self.0.running.enter(tenant, &account).ok()?;
+        let permit = Arc::clone(&self.0.slots).try_acquire_owned().ok()?;
+        Some(Slot { _permit: Some(permit), _place: place })
+    }
+
     /// What a turn needs to run that was accepted before: the quotas' place first, so that whoever waits for one keeps no
     /// slot from others.
     pub(crate) async fn slot_in_turn(&self, tenant: &TenantId, key: Option<&KeyId>) -> Slot {
@@ -247,7 +259,7 @@ impl Engine {
         Slot { _permit: permit, _place: place }
     }
 
-    /// Refuses a new turn of those who have used their tokens of the day. A turn that has begun goes on.
+    /// Refuses those who have used their tokens of the day.
     pub(crate) async fn check_tokens(&self, tenant: &TenantId, account: &Account) -> Result<(), SubmitError> {
         let now = Timestamp::now();
         let key = account.key.as_ref();
@@ -268,6 +280,27 @@ impl Engine {
 
     async fn used_today(&self, tenant: &TenantId, key: Option<&KeyId>, now: Timestamp) -> Result<u64, StoreError> {
         Ok(self.0.store.used_on(tenant, now.day(), key).await?.total())
+    }
+}
+
+impl Turn {
+    /// Rests until tomorrow if the tenant or the key has used its tokens of the day. Asked once each time when the turn
+    /// begins or is taken up: a message that waited in a queue, or for a timer, was accepted while there were some left.
+    pub(crate) async fn waits_for_tokens(&mut self) -> Result<bool, Stopped> {
+        if self.has_tokens {
+            return Ok(false);
+        }
+        let account = self.shared.accounts.account(&self.tenant, self.state.by.as_ref());
+        let checked = Engine(Arc::clone(&self.shared)).check_tokens(&self.tenant, &account).await;
+        let Err(SubmitError::Quota(quota)) = checked else {
+            // A store in trouble keeps no turn waiting: what it appends waits anyway.
+            self.has_tokens = true;
+            return Ok(false);
+        };
+        self.notice(format!("the turn waits until tomorrow: {quota}"))?;
+        let wake_at = after(self.now(), quota.retry_after());
+        self.pause(Wait { calls: Vec::new(), wake_at: Some(wake_at) }).await?;
+        Ok(true)
     }
 }
 

@@ -6,6 +6,8 @@ use everturn_core::{Json, ModelOptions, OptionSpec, OptionValue, SessionConfig, 
 use everturn_models::Model;
 use everturn_tools::ToolSet;
 
+use crate::ClientTrust;
+
 /// An agent.
 #[derive(Clone, Debug)]
 pub struct Agent {
@@ -25,6 +27,8 @@ pub struct Agent {
     pub tools: Vec<String>,
     /// Of these, the ones that run inline where the client cannot say.
     pub trusted: Vec<String>,
+    /// Whether the word of clients that can say counts.
+    pub client_trust: ClientTrust,
     /// Tools that always run inline and are not shown.
     pub internal_tools: Vec<String>,
     /// Options that sessions may set.
@@ -122,16 +126,20 @@ impl Agent {
     /// taken away some that the session had enabled.
     pub fn enabled(&self, config: &SessionConfig, tools: &ToolSet) -> Vec<ToolRef> {
         let offered = self.offered(tools);
-        if !config.agent_tools {
-            return config.tools.iter().filter(|tool| offered.contains(&tool.name)).cloned().collect();
-        }
         let trusted = named(&self.trusted, tools);
-        let trust = |name: &String| {
-            let chosen = config.tools.iter().find(|tool| tool.name == *name).map(|tool| tool.trust);
-            let own = || trusted.contains(name) || tools.get(name).is_some_and(|tool| tool.is_builtin());
-            chosen.unwrap_or_else(own)
+        let own = |name: &String| trusted.contains(name) || tools.get(name).is_some_and(|tool| tool.is_builtin());
+        let judged = |tool: &ToolRef| {
+            let trust = tool.trust && self.client_trust.allows(|| own(&tool.name));
+            ToolRef { name: tool.name.clone(), trust }
         };
-        offered.iter().map(|name| ToolRef { name: name.clone(), trust: trust(name) }).collect()
+        if !config.agent_tools {
+            return config.tools.iter().filter(|tool| offered.contains(&tool.name)).map(judged).collect();
+        }
+        let enabled = |name: &String| match config.tools.iter().find(|tool| tool.name == *name) {
+            Some(chosen) => judged(chosen),
+            None => ToolRef { name: name.clone(), trust: own(name) },
+        };
+        offered.iter().map(enabled).collect()
     }
 
     /// The names of the tools that clients see and enable: those of tool servers change while the server runs.
@@ -165,6 +173,11 @@ impl Agent {
             None => Some("it is not configured on this server".to_owned()),
         };
         servers.into_iter().filter_map(|name| Some((name.to_owned(), trouble(name)?))).collect()
+    }
+
+    /// The window that its calls ask for: by a field of their body, else as it is configured.
+    pub(crate) fn asked_window(&self, model: &dyn Model) -> Option<u64> {
+        self.body.as_ref().and_then(|body| model.window_of_body(body)).or(self.context_window)
     }
 
     /// The tools that the model may call in a session with this configuration.

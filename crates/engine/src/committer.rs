@@ -67,15 +67,19 @@ impl Committer {
         Self(shared)
     }
 
-    /// Has one command committed. While the store is in trouble this fails at once, so that nobody waits in vain.
-    pub(crate) async fn commit(&self, command: Command) -> Result<Receipt, CommitError> {
-        if let Some(trouble) = self.trouble() {
-            return Err(trouble.into());
-        }
-        let (reply, answer) = oneshot::channel();
-        lock(&self.0.queue).commands.push((command, reply));
-        self.0.wake.notify_one();
-        answer.await.unwrap_or(Err(CommitError::Store(StoreError::Closed)))
+    /// Has one command committed, after all earlier commands, whether or not the caller waits for it. While the store
+    /// is in trouble this fails at once, so that nobody waits in vain.
+    pub(crate) fn commit(&self, command: Command) -> impl Future<Output = Result<Receipt, CommitError>> + use<> {
+        let answer = match self.trouble() {
+            Some(trouble) => Err(trouble),
+            None => {
+                let (reply, answer) = oneshot::channel();
+                lock(&self.0.queue).commands.push((command, reply));
+                self.0.wake.notify_one();
+                Ok(answer)
+            }
+        };
+        async move { answer?.await.unwrap_or(Err(CommitError::Store(StoreError::Closed))) }
     }
 
     /// Says that a log has something pending.

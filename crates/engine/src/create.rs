@@ -49,6 +49,7 @@ impl Engine {
             |option: &str, value: &str| self.0.secrets.seal(SecretPlace { tenant, session: &session, option }, value);
         let config = SessionConfig { agent: name.clone(), ..SessionConfig::default() };
         let config = update.apply(&agent, &self.0.tools, &config, seal)?;
+        update.check_schemas(tenant, &self.0.tools, None).await?;
         let key_kept = key.clone().map(|SubmissionKey { key, fingerprint }| CommandKey {
             key,
             fingerprint,

@@ -81,7 +81,8 @@ impl Engine {
         if tool.kind() != ToolKind::Runs {
             return Err(DirectCallError::OnlyInTurn { name: name() });
         }
-        self.0.tools.validate(&enabled.name, &input).map_err(|what| DirectCallError::Input { what })?;
+        let fits = self.0.tools.validate(session.tenant.as_str(), &enabled.name, &input).await;
+        fits.map_err(|what| DirectCallError::Input { what })?;
         let _place = CALLS.try_acquire().map_err(|_| DirectCallError::Busy)?;
         let reporter = Reporter::default();
         let life = reporter.life();

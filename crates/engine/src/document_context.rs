@@ -25,6 +25,8 @@ pub(crate) struct Documents {
     images: HashMap<DocumentId, Vec<Block>>,
     /// All others, which the provider's wire gives whole or as their text.
     contents: Contents,
+    /// A guess at the tokens of each of them.
+    tokens: HashMap<DocumentId, u64>,
     /// How many bytes of text may still be given.
     room: Option<u64>,
 }
@@ -44,9 +46,7 @@ impl Documents {
         if self.contents.is_empty() {
             return 0;
         }
-        let named = messages.into_iter().flat_map(context::documents).filter_map(|(id, _)| self.contents.get(id));
-        // Providers read a PDF file as its text and a picture of each page.
-        named.map(|content| context::estimate_text(&content.text) * if content.base64.is_some() { 3 } else { 1 }).sum()
+        messages.into_iter().flat_map(context::documents).filter_map(|(id, _)| self.tokens.get(id)).sum()
     }
 }
 
@@ -65,8 +65,12 @@ impl Turn {
             match self.look_up(id, name, max).await {
                 Loaded::Image(blocks) => drop(self.documents.images.insert(id.clone(), blocks)),
                 Loaded::Content(content) => {
-                    let used = content.text.len() as u64;
+                    let text = context::estimate_text(&content.text);
+                    let used = (content.text.len() as u64).max(text * BYTES_PER_TOKEN);
                     self.documents.room = self.documents.room.map(|room| room.saturating_sub(used));
+                    // Providers read a PDF file as its text and a picture of each page.
+                    let tokens = text * if content.base64.is_some() { 3 } else { 1 };
+                    self.documents.tokens.insert(id.clone(), tokens);
                     Arc::make_mut(&mut self.documents.contents).insert(id.clone(), content);
                 }
             }
@@ -78,7 +82,7 @@ impl Turn {
     /// keeps its beginning.
     fn document_room(&mut self) -> usize {
         let configured = self.shared.settings.document_context_bytes;
-        let half = self.context_window().map(|window| window / 2 * BYTES_PER_TOKEN);
+        let half = self.told_window().map(|window| window / 2 * BYTES_PER_TOKEN);
         let room = self.documents.room.or(half);
         self.documents.room = room;
         let share = room.map_or(u64::MAX, |room| room / 2);

@@ -15,17 +15,21 @@ use crate::{Engine, committer::CommitError};
 const SETTLE_WAIT: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Commits a command that makes this process the owner of a turn, or ends one that nobody owns.
-    pub(crate) async fn commit_turn(&self, command: Command) -> Result<Receipt, CommitError> {
-        let outcome = self.0.committer.commit(command).await;
-        if let Err(CommitError::Unknown { command, .. }) = &outcome {
-            let (engine, command) = (self.clone(), Command::clone(command));
-            self.0.tasks.spawn(async move {
-                engine.show_kept_end(&command).await;
-                Box::pin(engine.settle(command)).await;
-            });
+    /// Commits a command that makes this process the owner of a turn, or ends one that nobody owns. See
+    /// [`Committer::commit`](crate::committer::Committer::commit).
+    pub(crate) fn commit_turn(&self, command: Command) -> impl Future<Output = Result<Receipt, CommitError>> {
+        let answer = self.0.committer.commit(command);
+        async move {
+            let outcome = answer.await;
+            if let Err(CommitError::Unknown { command, .. }) = &outcome {
+                let (engine, command) = (self.clone(), Command::clone(command));
+                self.0.tasks.spawn(async move {
+                    engine.show_kept_end(&command).await;
+                    Box::pin(engine.settle(command)).await;
+                });
+            }
+            outcome
         }
-        outcome
     }
 
     /// Tells those who read what a command has ended, if it was kept.
@@ -75,7 +79,8 @@ impl Engine {
                             tracing::info!(%turn, "a turn was kept although its commit had failed; taking it up");
                             let (head, by) = (record.head, record.by);
                             let live = self.enlist(&tenant, &session, &turn, head);
-                            return self.recover(ClaimedTurn { tenant, session, turn, by, epoch, head }, live).await;
+                            let claimed = ClaimedTurn { tenant, session, turn, by, epoch, head };
+                            return self.recover(claimed, live, None).await;
                         }
                         Err(CommitError::Refused(_)) => return,
                         Err(CommitError::Unknown { .. } | CommitError::Store(_)) => {}

@@ -14,6 +14,8 @@ use everturn_core::{
 };
 use everturn_store::{TurnOutline, TurnRecord, TurnStatus};
 
+use crate::unnamed_overflow::Lengths;
+
 /// History before a turn. Cheap to clone; adding to it is cheap while nobody else holds it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EarlierHistory(Arc<Inner>);
@@ -41,6 +43,8 @@ struct Inner {
     documents: Documents,
     /// What the last turn used that used anything.
     last_used: Usage,
+    /// See [`EarlierHistory::lengths`].
+    lengths: Lengths,
 }
 
 /// What a model is given of a history.
@@ -81,6 +85,8 @@ pub(crate) struct FinishedTurn {
     pub(crate) compaction: Option<Compaction>,
     pub(crate) outcome: Outcome,
     pub(crate) usage: Usage,
+    /// What answers have shown of lengths, if this process has seen them.
+    pub(crate) lengths: Option<Lengths>,
 }
 
 /// Stands for what was said in turns that were declined one after the other.
@@ -121,8 +127,9 @@ impl EarlierHistory {
 
     /// Adds what a turn left.
     pub(crate) fn push(&mut self, turn: FinishedTurn) {
-        let FinishedTurn { messages, compaction, outcome, usage } = turn;
+        let FinishedTurn { messages, compaction, outcome, usage, lengths } = turn;
         let inner = Arc::make_mut(&mut self.0);
+        inner.lengths = lengths.unwrap_or(std::mem::take(&mut inner.lengths));
         let declined = inner.declined;
         inner.add(messages, usage, Some(&outcome));
         if compaction.is_some() || inner.declined > declined {
@@ -205,6 +212,11 @@ impl EarlierHistory {
     /// What the last turn used that used anything.
     pub(crate) fn last_used(&self) -> Usage {
         self.0.last_used
+    }
+
+    /// How long conversations its model has answered, as far as this process has seen.
+    pub(crate) fn lengths(&self) -> &Lengths {
+        &self.0.lengths
     }
 
     /// How many turns it is made of.

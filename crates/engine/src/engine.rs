@@ -294,9 +294,13 @@ impl Engine {
 
     /// Folds the whole durable log of a turn.
     pub(crate) async fn fold(&self, turn: &TurnId) -> Result<TurnState, ReadError> {
-        let mut state = TurnState::default();
+        self.fold_on(turn, TurnState::default()).await
+    }
+
+    /// Folds what is durable of a turn's log beyond a state.
+    pub(crate) async fn fold_on(&self, turn: &TurnId, mut state: TurnState) -> Result<TurnState, ReadError> {
         let follower = Follower::new(Arc::clone(&self.0.store), turn.clone(), None);
-        EventReader::new(follower, 0)
+        EventReader::new(follower, state.head)
             .each(|seq, event| {
                 state.apply(seq, &event);
                 Flow::Continue

@@ -3,15 +3,15 @@
 use std::ops::Range;
 
 use everturn_core::{
-    Compaction, Content, Event, Message, Outcome, ToolSpec, Usage,
-    compaction::{Change, Plan, Room, plan, shorten_text},
+    Compaction, Content, Event, Message, Outcome, ToolChoice, ToolSpec, Usage,
+    compaction::{Change, Plan, Room, plan, shorten_text_to},
     context,
 };
 use everturn_models::{ModelError, ModelErrorKind};
 
 use crate::{
     step::failure_code,
-    summary::Span,
+    summary::{Span, Unmade},
     turn::{Stopped, Turn},
 };
 
@@ -19,6 +19,8 @@ use crate::{
 const GUESSED_WINDOW: u64 = 128_000;
 /// The longest summary that is accepted, in tokens.
 const LONGEST_SUMMARY: u64 = 16_384;
+/// What a summary may have in any case, in tokens, as long as there is room for it: in fewer words nothing is remembered.
+const SHORT_SUMMARY: u64 = 512;
 
 /// The tokens that are kept free for an answer in any case.
 const LEAST_ANSWER: u64 = 256;
@@ -39,6 +41,8 @@ pub(crate) enum WithoutSummary {
     LeaveOut,
     /// The same, unless the model can be asked later.
     Wait,
+    /// The same, if the model answers at all. It may have failed at the length of the conversation, without saying so.
+    IfAnswered,
     /// Nothing changes.
     GiveUp,
 }
@@ -81,19 +85,23 @@ impl Turn {
         Ok(false)
     }
 
-    /// Cuts the list of tools to three quarters of the window. The application's own tools are kept first, then the server's
-    /// in their order. Returns how many tools were left out.
+    /// Cuts the list of tools to what there is room for. A tool whose call is asked for is kept first, then the application's
+    /// own, then the server's in their order. Returns how many tools were left out.
     pub(crate) fn fit_tools(&self, specs: &mut Vec<ToolSpec>) -> usize {
-        let Some(window) = self.context_window().filter(|window| context::estimate_tools(specs) > window / 4 * 3)
-        else {
+        if specs.is_empty() {
             return 0;
+        }
+        let Some(most) = self.most_tools().filter(|most| context::estimate_tools(specs) > *most) else { return 0 };
+        let rank = |spec: &ToolSpec| match &self.state.options.tool_choice {
+            Some(ToolChoice::Named(name)) if *name == spec.name => 0,
+            _ if self.config.client_tools.iter().any(|own| own.name == spec.name) => 1,
+            _ => 2,
         };
-        let is_own = |spec: &ToolSpec| self.config.client_tools.iter().any(|own| own.name == spec.name);
         let before = specs.len();
-        let mut left = window / 4 * 3;
+        let mut left = most;
         let mut kept = vec![false; before];
-        for own_first in [true, false] {
-            for (at, spec) in specs.iter().enumerate().filter(|(_, spec)| is_own(spec) == own_first) {
+        for place in 0..=2 {
+            for (at, spec) in specs.iter().enumerate().filter(|(_, spec)| rank(spec) == place) {
                 let tokens = context::estimate_tools(std::slice::from_ref(spec));
                 kept[at] = tokens <= left;
                 left = left.saturating_sub(tokens);
@@ -112,18 +120,26 @@ impl Turn {
         if left_out == 0 {
             return Ok(());
         }
-        let window = self.context_window().unwrap_or_default();
+        let window = match self.told_window() {
+            Some(window) => format!("has {window}"),
+            None => "has not enough".to_owned(),
+        };
         let notice = format!(
             "{left_out} of {all} tools are left out: their descriptions have about {tokens} tokens, and the model's context \
-             window has {window}; give the agent fewer tools, or a model with a larger window"
+             window {window}; give the agent fewer tools, or a model with a larger window"
         );
         self.notice(notice)
     }
 
     /// Whether a summary could not be made a moment ago, and the conversation has grown little since.
     fn waits_for_summary(&self, size: u64) -> bool {
-        let window = self.context_window().unwrap_or(GUESSED_WINDOW);
+        let window = self.window();
         self.may_fit(size) && self.unsummarised.is_some_and(|before| size < before + window / 8)
+    }
+
+    /// The model's window, or a guess at it.
+    pub(crate) fn window(&self) -> u64 {
+        self.context_window().unwrap_or(GUESSED_WINDOW)
     }
 
     /// Whether a request of so many tokens may fit the window, as far as anybody knows.
@@ -133,7 +149,7 @@ impl Turn {
 
     /// The most that a request may have so that an answer, if a short one, still fits the window.
     fn most(&self) -> u64 {
-        let window = self.context_window().unwrap_or(GUESSED_WINDOW);
+        let window = self.window();
         window - (window / 16).max(LEAST_ANSWER).min(window / 4)
     }
 
@@ -182,7 +198,7 @@ impl Turn {
     pub(crate) fn room(&self, overflowed: Option<u64>) -> Room {
         let caps = [self.agent.model_options.max_output_tokens, self.current_model().max_output()];
         let answer = caps.into_iter().flatten().min();
-        let window = self.context_window().unwrap_or(GUESSED_WINDOW);
+        let window = self.window();
         // Models that could fill their whole window do not: only a quarter is kept free for them.
         let reserve = answer.filter(|answer| *answer <= window / 2).unwrap_or(window / 4);
         let instructions = context::estimate_text(&self.agent.instructions(&self.config));
@@ -192,18 +208,24 @@ impl Turn {
         // The user's words stay, also where less is left for the answer then.
         let is_tight = fixed + self.task() > (window - reserve) * 3 / 4;
         let fitting = if is_tight { self.most().max(window - reserve) } else { window - reserve };
-        let shorter = |used: u64| if is_tight { used * 7 / 8 } else { used * 3 / 4 };
+        let shorter = |used: u64| {
+            let shorter = if is_tight { used * 7 / 8 } else { used * 3 / 4 };
+            // Instructions and tools do not become shorter: only the conversation beside them does.
+            shorter.max(fixed + used.saturating_sub(fixed) / 4)
+        };
         let budget = overflowed.map_or(fitting, |used| shorter(used).min(fitting));
         // Far below the budget: each compaction costs a call, and what the provider has in its cache.
         let target = (overflowed.map_or(window, |used| used.min(window)) / 3).min(budget * 2 / 3);
         let beside = budget.saturating_sub(fixed);
         let target = if fixed > target / 2 { fixed + beside / 3 } else { target };
-        let caps = [Some((target.saturating_sub(fixed) / 2).min(target / 4)), answer, Some(LONGEST_SUMMARY)];
+        let usual = (target.saturating_sub(fixed) / 2).min(target / 4);
+        let summary = usual.max(SHORT_SUMMARY.min(budget / 16).min(beside / 2));
+        let caps = [Some(summary), answer, Some(LONGEST_SUMMARY)];
         let summary = caps.into_iter().flatten().min().unwrap_or(1).max(1);
         Room { fixed, budget, target, summary }
     }
 
-    fn planned(&self, room: &Room, force: bool) -> Option<Plan> {
+    pub(crate) fn planned(&self, room: &Room, force: bool) -> Option<Plan> {
         let (history, before) = (self.full_history(), self.compaction());
         let size = |message: &Message| self.size_of(message);
         let mut made = plan(&history, before, room, force, &size)?;
@@ -221,7 +243,7 @@ impl Turn {
     }
 
     /// The tokens of one message, with the documents that it names.
-    fn size_of(&self, message: &Message) -> u64 {
+    pub(crate) fn size_of(&self, message: &Message) -> u64 {
         match message {
             Message::User { content: Content::Blocks(_) } => {
                 let messages = self.with_documents([message.clone()].into());
@@ -241,14 +263,16 @@ impl Turn {
         untold: Option<Range<usize>>,
     ) -> Result<Carried, Stopped> {
         let earlier = self.compaction().cloned().unwrap_or_default();
-        let Plan { mut compaction, tokens } = plan;
+        let Plan { mut compaction, tokens, summary } = plan;
+        let room = Room { summary, ..*room };
         compaction.usage = Usage::default();
         let span = Span {
             from: earlier.covers.saturating_sub(earlier.left_out),
             to: compaction.covers,
             verbatim: compaction.first,
             untold: untold.map_or((0, 0), |places| (places.start, places.end)),
-            room: *room,
+            may_overflow: without_summary == WithoutSummary::IfAnswered,
+            room,
         };
         if compaction.covers <= earlier.covers || !self.has_transcript(span) {
             compaction.left_out = earlier.left_out;
@@ -258,18 +282,19 @@ impl Turn {
                     (compaction.summary, compaction.left_out, compaction.excerpt) = (summary, 0, String::new());
                     compaction.usage = self.take_summary();
                 }
-                Err(error) => {
+                Err(unmade) => {
+                    let error = unmade.error().clone();
                     let may_be_made_later = matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Denied);
+                    let is_answered = matches!(unmade, Unmade::Unusable(_)) || !error.is_retryable();
                     let is_left_out = match without_summary {
                         WithoutSummary::GiveUp => false,
                         WithoutSummary::Wait => !may_be_made_later,
+                        WithoutSummary::IfAnswered => is_answered && !may_be_made_later,
                         WithoutSummary::LeaveOut => true,
                     };
                     let has_another = self.model + 1 < self.agent.models.len();
-                    if (has_another || !is_left_out)
-                        && let Some(spent) = self.spend_summary()
-                    {
-                        self.record_all(&[], vec![spent])?;
+                    if has_another || !is_left_out {
+                        self.record_spent_summary()?;
                     }
                     if has_another {
                         let model = self.agent.models[self.model + 1].name().to_owned();
@@ -284,16 +309,12 @@ impl Turn {
                     compaction.usage = self.take_summary();
                     let beside = tokens.saturating_add(context::estimate_text(&compaction.summary));
                     let left = (room.budget.saturating_sub(beside) / 2).min(room.summary.max(room.budget / 8));
-                    compaction.excerpt =
-                        self.excerpt(span, usize::try_from(left.saturating_mul(4)).unwrap_or(usize::MAX));
+                    compaction.excerpt = self.excerpt(span, left);
                 }
             }
         }
         // Only where a window is much smaller than the one that the summary was made for.
-        let most = usize::try_from(room.summary.saturating_mul(4)).unwrap_or(usize::MAX);
-        if compaction.summary.len() > most {
-            compaction.summary = shorten_text(&compaction.summary, most);
-        }
+        compaction.summary = shorten_text_to(&compaction.summary, room.summary);
         let covered = self.full_history().into_iter().take(compaction.covers).enumerate();
         let is_system = |(at, message)| matches!(message, Message::System { .. }).then_some(at);
         compaction.system = Some(covered.filter_map(is_system).collect());

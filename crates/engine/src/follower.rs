@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How much of the log one read from the store brings.
-const READ_BYTES: usize = 32 * 1024;
+pub(crate) const READ_BYTES: usize = 32 * 1024;
 
 /// Gives the segments after any seq, and waits for those to come.
 pub(crate) struct Follower {

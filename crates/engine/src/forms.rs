@@ -8,7 +8,7 @@ use everturn_core::{
     Timestamp, TurnId, TurnState,
 };
 use everturn_store::{Expect, Record, RecordFilter, RecordKind, RecordRow, Refusal, StoreError, TurnStatus, Write};
-use everturn_tools::{FormRequest, answer_from_text, approval_schema, check_answer};
+use everturn_tools::{FormRequest, answer_from_text, approval_schema};
 use serde::Deserialize;
 
 use crate::{
@@ -152,9 +152,7 @@ impl Engine {
         let revision = Some(row.revision);
         let opened = Form::of(row).filter(|form| form.state == FormState::Open.as_str());
         let Some(Form { opened, .. }) = opened else { return Err(SubmitError::FormClosed { form }) };
-        let value = in_words(&opened.schema, reply.value.clone())?;
-        check_answer(&opened.schema, &value)
-            .map_err(|problems| SubmitError::FormInvalid { form: form.clone(), problems })?;
+        let value = self.checked_answer(tenant, &opened, reply.value.clone()).await?;
         let tail = self.0.live.tail(&turn.id);
         let leg_start = tail.as_ref().map_or(0, |tail| tail.head().seq) + 1;
         let expects = vec![Expect { kind: RecordKind::Form, id: form.as_str().to_owned(), revision }];
@@ -241,42 +239,63 @@ struct Approval {
     reason: Option<String>,
 }
 
-/// Answers in the form in which the log keeps them: those to forms valid by their schema, those to approvals as
-/// permissions, through whichever door they came.
-pub(crate) fn settle(state: &TurnState, answers: Vec<Answer>) -> Result<Vec<Answer>, SubmitError> {
-    answers.into_iter().map(|answer| settle_one(state, answer)).collect()
-}
-
-fn settle_one(state: &TurnState, answer: Answer) -> Result<Answer, SubmitError> {
-    let call = state.calls.iter().find(|call| call.call.id == *answer.call_id());
-    let Some((call, form)) = call.and_then(|call| Some((call, call.form.as_ref()?))) else { return Ok(answer) };
-    let (call_id, given) = match answer {
-        Answer::Form { call_id, value } => (call_id, value),
-        Answer::Result { call_id, content } if call.route == CallRoute::Form => {
-            let text = content.text();
-            let value = Json::parse(&text).ok().filter(Json::is_object);
-            (call_id, value.or_else(|| Json::of(&text).ok()).unwrap_or_else(Json::empty_object))
+impl Engine {
+    /// Answers in the form in which the log keeps them: those to forms valid by their schema, those to approvals as
+    /// permissions, through whichever protocol they came.
+    pub(crate) async fn settle_answers(
+        &self,
+        tenant: &TenantId,
+        state: &TurnState,
+        answers: Vec<Answer>,
+    ) -> Result<Vec<Answer>, SubmitError> {
+        let mut settled = Vec::with_capacity(answers.len());
+        for answer in answers {
+            settled.push(self.settle_one(tenant, state, answer).await?);
         }
-        other => return Ok(other),
-    };
-    let value = in_words(&form.schema, given)?;
-    check_answer(&form.schema, &value)
-        .map_err(|problems| SubmitError::FormInvalid { form: form.form_id.clone(), problems })?;
-    if call.route != CallRoute::Permission {
-        return Ok(Answer::Form { call_id, value });
+        Ok(settled)
     }
-    let Ok(Approval { approved, reason }) = serde_json::from_str(value.as_str()) else {
-        let problems = vec!["an approval says {\"approved\": true} or {\"approved\": false}".to_owned()];
-        return Err(SubmitError::FormInvalid { form: form.form_id.clone(), problems });
-    };
-    Ok(Answer::Permission { call_id, granted: approved, reason })
+
+    async fn settle_one(&self, tenant: &TenantId, state: &TurnState, answer: Answer) -> Result<Answer, SubmitError> {
+        let call = state.calls.iter().find(|call| call.call.id == *answer.call_id());
+        let Some((call, form)) = call.and_then(|call| Some((call, call.form.as_ref()?))) else { return Ok(answer) };
+        let (call_id, given) = match answer {
+            Answer::Form { call_id, value } => (call_id, value),
+            Answer::Result { call_id, content } if call.route == CallRoute::Form => {
+                let text = content.text();
+                let value = Json::parse(&text).ok().filter(Json::is_object);
+                (call_id, value.or_else(|| Json::of(&text).ok()).unwrap_or_else(Json::empty_object))
+            }
+            other => return Ok(other),
+        };
+        let value = self.checked_answer(tenant, form, given).await?;
+        if call.route != CallRoute::Permission {
+            return Ok(Answer::Form { call_id, value });
+        }
+        let Ok(Approval { approved, reason }) = serde_json::from_str(value.as_str()) else {
+            let problems = vec!["an approval says {\"approved\": true} or {\"approved\": false}".to_owned()];
+            return Err(SubmitError::FormInvalid { form: form.form_id.clone(), problems });
+        };
+        Ok(Answer::Permission { call_id, granted: approved, reason })
+    }
+
+    /// What was given as the answer to a form, if it is not too long and fits the form's schema.
+    async fn checked_answer(&self, tenant: &TenantId, form: &FormOpened, given: Json) -> Result<Json, SubmitError> {
+        let invalid = |problems| SubmitError::FormInvalid { form: form.form_id.clone(), problems };
+        let (bytes, max) = (given.as_str().len(), self.0.settings.form_answer_bytes);
+        if bytes > max {
+            return Err(invalid(vec![format!("the answer has {bytes} bytes, at most {max} are allowed")]));
+        }
+        let value = in_words(&form.schema, given);
+        let checked = self.0.tools.schemas().check_answer(tenant.as_str(), &form.schema, &value).await;
+        checked.map(|()| value).map_err(invalid)
+    }
 }
 
 /// A JSON string is what a person said in plain words.
-fn in_words(schema: &Json, given: Json) -> Result<Json, SubmitError> {
+fn in_words(schema: &Json, given: Json) -> Json {
     match serde_json::from_str::<String>(given.as_str()) {
-        Ok(text) => Ok(answer_from_text(schema, &text).unwrap_or(given)),
-        Err(_) => Ok(given),
+        Ok(text) => answer_from_text(schema, &text).unwrap_or(given),
+        Err(_) => given,
     }
 }
 

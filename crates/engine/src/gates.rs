@@ -2,12 +2,15 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use everturn_core::TenantId;
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 /// The time between two interrupts of one session. A turn that an interrupt began so has a while to get somewhere, however
 /// many clients interrupt.
@@ -26,7 +29,65 @@ pub(crate) struct Gates {
 type Name = (TenantId, String);
 
 /// Held by one at a time. Fair: who waits longest is next.
-pub(crate) type Gate = tokio::sync::Mutex<()>;
+///
+/// Of a session: a submission that joins the queue lets the next one in as soon as its command is on its way.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    held: tokio::sync::Mutex<()>,
+    joining: AtomicUsize,
+    all_joined: Notify,
+}
+
+/// Lets the next one in when it is dropped.
+pub(crate) type Alone<'gate> = tokio::sync::MutexGuard<'gate, ()>;
+
+impl Gate {
+    /// Waits until nobody else is under way.
+    pub(crate) async fn lock(&self) -> Alone<'_> {
+        let alone = self.lock_beside_joining().await;
+        self.joined().await;
+        alone
+    }
+
+    /// The same, except for submissions that are about to join the queue.
+    pub(crate) async fn lock_beside_joining(&self) -> Alone<'_> {
+        self.held.lock().await
+    }
+
+    /// Waits until those have joined the queue that are about to. There are no new ones while the gate is held.
+    pub(crate) async fn joined(&self) {
+        loop {
+            let all_joined = self.all_joined.notified();
+            if self.joining() == 0 {
+                return;
+            }
+            all_joined.await;
+        }
+    }
+
+    /// How many submissions are about to join the queue, and may have joined it just now.
+    pub(crate) fn joining(&self) -> usize {
+        self.joining.load(Ordering::Acquire)
+    }
+
+    /// A submission is about to join the queue. It holds the gate until its command is on its way.
+    pub(crate) fn join(self: &Arc<Self>) -> Joining {
+        self.joining.fetch_add(1, Ordering::AcqRel);
+        Joining(Arc::clone(self))
+    }
+}
+
+/// See [`Gate::join`]. Dropped when the submission has joined the queue, or was refused.
+#[derive(Debug)]
+pub(crate) struct Joining(Arc<Gate>);
+
+impl Drop for Joining {
+    fn drop(&mut self) {
+        if self.0.joining.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.all_joined.notify_waiters();
+        }
+    }
+}
 
 impl Gates {
     /// The gate of a name.

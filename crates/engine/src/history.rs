@@ -121,8 +121,30 @@ impl Turn {
     }
 
     /// How many tokens the model's context holds, as far as anybody knows.
+    pub(crate) fn told_window(&self) -> Option<u64> {
+        let model = self.current_model();
+        let asked = self.agent.asked_window(&**model);
+        let asked = asked.map(|asked| model.refused_window().map_or(asked, |refused| asked.min(refused)));
+        asked.or_else(|| model.context_window())
+    }
+
+    /// The same in tokens as we count them: where a conversation is denser than we think, as Chinese or base64 is, the window
+    /// holds less of it.
     pub(crate) fn context_window(&self) -> Option<u64> {
-        self.agent.context_window.or_else(|| self.current_model().context_window())
+        let density = self.current_model().density(Some(&self.cache_key));
+        let known = self.told_window().map(|window| window.saturating_mul(100) / density.max(100));
+        [known, self.window_by_faults()].into_iter().flatten().min()
+    }
+
+    /// The most tokens that the declarations of tools may have: three quarters of the window. Once a call has overflowed, they
+    /// have less than it must shrink to, so that there is room for what was said.
+    pub(crate) fn most_tools(&self) -> Option<u64> {
+        let of_window = self.context_window().map(|window| window / 4 * 3);
+        let of_overflow = self.overflowed.filter(|(model, _)| *model == self.model).map(|(_, tokens)| {
+            let instructions = context::estimate_text(&self.agent.instructions(&self.config));
+            (tokens / 8 * 5).saturating_sub(instructions)
+        });
+        [of_window, of_overflow].into_iter().flatten().min()
     }
 
     /// A guess at the tokens of the next call's input.

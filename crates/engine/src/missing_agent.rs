@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use everturn_models::{EventStream, Model, ModelError, ModelErrorKind, ModelRequest};
 use futures_util::future::BoxFuture;
 
-use crate::{Agent, Capabilities};
+use crate::{Agent, Capabilities, ClientTrust};
 
 /// An agent of this name that fails every call.
 pub(crate) fn stand_in(name: &str) -> Agent {
@@ -18,6 +18,7 @@ pub(crate) fn stand_in(name: &str) -> Agent {
         models: vec![Arc::new(Missing { agent: name.to_owned() })],
         tools: Vec::new(),
         trusted: Vec::new(),
+        client_trust: ClientTrust::Never,
         internal_tools: Vec::new(),
         options: Vec::new(),
         capabilities: Capabilities::default(),

@@ -4,7 +4,7 @@
 //! model whose answer does not fit is told what is wrong, and answers again.
 
 use everturn_core::{CallRoute, Content, Json, Message, OutputFormat, ToolChoice};
-use everturn_tools::SchemaCheck;
+use everturn_tools::Schemas;
 
 use crate::turn::Turn;
 
@@ -26,22 +26,21 @@ pub(crate) struct Misfit {
 
 impl Turn {
     /// Checks the answer of the open step.
-    pub(crate) fn hold_to_request(&mut self) -> Result<(), Misfit> {
+    pub(crate) async fn hold_to_request(&mut self) -> Result<(), Misfit> {
         self.hold_to_choice()?;
-        self.hold_to_format()
+        self.hold_to_format().await
     }
 
     /// Checks that a call was made that had to be made.
     fn hold_to_choice(&self) -> Result<(), Misfit> {
         let Some(step) = self.state.step.as_ref() else { return Ok(()) };
-        // What an application forces is a call of its own tools, one that it is shown.
+        // What an application forces is a call of its own tools, one that it is shown. Calls of the agent's tools may come
+        // before it: they run, and the next step is held to the same.
+        if step.calls.iter().any(|(_, route)| !matches!(route, CallRoute::Client | CallRoute::Refused { .. })) {
+            return Ok(());
+        }
         let own: Vec<&str> = self.config.client_tools.iter().map(|tool| tool.name.as_str()).collect();
-        let counts = |route: &CallRoute| match route {
-            CallRoute::Refused { .. } => false,
-            CallRoute::Client => true,
-            _ => own.is_empty(),
-        };
-        let mut made = step.calls.iter().filter(|(_, route)| counts(route));
+        let mut made = step.calls.iter().filter(|(_, route)| *route == CallRoute::Client);
         let what = match &self.state.options.tool_choice {
             Some(ToolChoice::Required) if made.next().is_none() => match own.as_slice() {
                 [] => "a tool".to_owned(),
@@ -66,13 +65,13 @@ impl Turn {
     }
 
     /// Checks the format of the answer. One that fits loses what stands around its JSON.
-    fn hold_to_format(&mut self) -> Result<(), Misfit> {
+    async fn hold_to_format(&mut self) -> Result<(), Misfit> {
         let options = self.state.options.clone().over(&self.agent.model_options);
         let (Some(format), Some(step)) = (options.output, self.state.step.as_mut()) else { return Ok(()) };
         if !step.calls.is_empty() {
             return Ok(());
         }
-        match fitting(&format, &step.text) {
+        match fitting(&format, &step.text, self.tenant.as_str(), self.shared.tools.schemas()).await {
             Ok(json) if json.len() == step.text.len() => Ok(()),
             Ok(json) => {
                 step.text = json.to_owned();
@@ -105,15 +104,21 @@ impl Turn {
 }
 
 /// The JSON of an answer, if it fits; else what is wrong with it.
-fn fitting<'a>(format: &OutputFormat, answer: &'a str) -> Result<&'a str, String> {
+async fn fitting<'a>(
+    format: &OutputFormat,
+    answer: &'a str,
+    tenant: &str,
+    schemas: &Schemas,
+) -> Result<&'a str, String> {
     let text = without_fence(answer.trim());
     let json = Json::parse(text).map_err(|error| format!("it is not JSON: {error}"))?;
     match format {
         OutputFormat::JsonObject if json.is_object() => Ok(text),
         OutputFormat::JsonObject => Err("it is not a JSON object".to_owned()),
         OutputFormat::JsonSchema { schema, .. } => {
-            let schema = SchemaCheck::default().compile(schema).map_err(|error| error.to_string())?;
-            schema.validate(&json).map(|()| text).map_err(|problem| problem.replace("input", "answer"))
+            let schema = schemas.compile(tenant, schema).await.map_err(|error| error.to_string())?;
+            let fits = schemas.validate(tenant, &schema, &json).await;
+            fits.map(|()| text).map_err(|problem| problem.replace("input", "answer"))
         }
     }
 }
@@ -137,25 +142,29 @@ mod tests {
         OutputFormat::JsonSchema { name: "n".into(), description: None, schema, strict: true }
     }
 
-    #[test]
-    fn answers_that_fit() {
+    async fn check<'a>(format: &OutputFormat, answer: &'a str) -> Result<&'a str, String> {
+        fitting(format, answer, "acme", &Schemas::default()).await
+    }
+
+    #[tokio::test]
+    async fn answers_that_fit() {
         for answer in [r#"{"n":1}"#, "\n {\"n\":1}\n", "```json\n{\"n\":1}\n```", "```\n{\"n\":1}\n```\n"] {
-            assert_eq!(fitting(&schema(), answer), Ok(r#"{"n":1}"#), "{answer}");
-            assert_eq!(fitting(&OutputFormat::JsonObject, answer), Ok(r#"{"n":1}"#), "{answer}");
+            assert_eq!(check(&schema(), answer).await, Ok(r#"{"n":1}"#), "{answer}");
+            assert_eq!(check(&OutputFormat::JsonObject, answer).await, Ok(r#"{"n":1}"#), "{answer}");
         }
     }
 
-    #[test]
-    fn answers_that_do_not_fit() {
+    #[tokio::test]
+    async fn answers_that_do_not_fit() {
         for (answer, problem) in [
             ("", "it is not JSON"),
             ("Sure! {\"n\":1}", "it is not JSON"),
             (r#"{"n":"one"}"#, "the answer does not fit the tool's schema:\n- at /n: "),
             ("[]", "the answer does not fit"),
         ] {
-            let told = fitting(&schema(), answer).unwrap_err();
+            let told = check(&schema(), answer).await.unwrap_err();
             assert!(told.starts_with(problem), "{answer}: {told}");
         }
-        assert_eq!(fitting(&OutputFormat::JsonObject, "[]"), Err("it is not a JSON object".to_owned()));
+        assert_eq!(check(&OutputFormat::JsonObject, "[]").await, Err("it is not a JSON object".to_owned()));
     }
 }

@@ -2,26 +2,32 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use everturn_core::{SessionConfig, SessionId, TenantId, TurnId, TurnState, Usage};
-use everturn_store::{ClaimedTurn, StoreError};
+use everturn_core::{Segment, SessionConfig, SessionId, TenantId, TurnId, TurnState, Usage};
+use everturn_store::{ClaimedTurn, SessionRecord, StoreError, UnfinishedTurn};
 
 use crate::{
     Agent, Engine, ReadError, Started,
     account::Slot,
     document_context::Documents,
     earlier_history::EarlierHistory,
+    follower::READ_BYTES,
     live::LiveTurn,
     metrics::LiveGuard,
     permissions::Permissions,
+    session_history::PAGE,
+    step::cache_key,
     tail::Tail,
     told::Told,
     turn::{Left, Turn},
     turn_log::TurnLog,
+    unnamed_overflow::Faults,
     watchdog::Silences,
 };
 
 /// How many turns are claimed at a time.
-const CLAIM_BATCH: usize = 500;
+const CLAIM_BATCH: usize = 2000;
+/// How many of them are read at a time.
+const READ_BATCH: usize = 32;
 /// How long to wait before another attempt at a turn that could not be read.
 const RECOVER_WAIT: Duration = Duration::from_secs(1);
 
@@ -62,7 +68,9 @@ impl Engine {
         let titled = config.titled;
         let ours = (self.clone(), tenant.clone(), session.clone(), Arc::clone(&agent));
         let own = Arc::clone(&log);
+        let cache_key = cache_key(&session);
         let turn = Turn {
+            cache_key,
             shared,
             agent,
             tenant,
@@ -71,10 +79,13 @@ impl Engine {
             log,
             state,
             used_elsewhere,
+            lengths: earlier.lengths().clone(),
             earlier,
             without_refused: None,
             spoken: None,
             sent: 0,
+            overflowed: None,
+            faults: Faults::default(),
             is_summariser_silent: false,
             unsummarised: None,
             model,
@@ -85,6 +96,7 @@ impl Engine {
             silences: Silences::default(),
             notices_told: Vec::new(),
             misfits: Vec::new(),
+            has_tokens: false,
             begun: HashMap::new(),
         };
         self.0.tasks.spawn(async move {
@@ -118,12 +130,8 @@ impl Engine {
             let claimed = self.0.store.claim(&self.0.node, CLAIM_BATCH).await?;
             let last = claimed.len() < CLAIM_BATCH;
             turns += claimed.len();
-            for turn in claimed {
-                self.0.metrics.turns_recovered.inc();
-                // Readers can follow it from now on, however long it takes until it runs.
-                let live = self.enlist(&turn.tenant, &turn.session, &turn.turn, turn.head);
-                let engine = self.clone();
-                self.0.tasks.spawn(async move { Box::pin(engine.recover(turn, live)).await });
+            for batch in claimed.chunks(READ_BATCH) {
+                self.recover_together(batch);
             }
             if last {
                 if turns > 0 {
@@ -142,14 +150,60 @@ impl Engine {
         Enlisted { engine: self.clone(), turn: turn.clone(), live, rests: false, _counted: counted }
     }
 
-    pub(crate) async fn recover(&self, claimed: ClaimedTurn, live: Enlisted) {
-        let by = claimed.by.clone();
-        let slot = tokio::select! {
-            slot = self.slot_in_turn(&claimed.tenant, by.as_ref()) => slot,
-            // It is to be ended, which needs no slot.
-            _ = live.live.interrupted() => {
-                Slot { _permit: None, _place: self.0.running.enter_anyway(&claimed.tenant, by) }
+    /// Goes on with turns. Turns that have a slot at once are read together.
+    fn recover_together(&self, batch: &[ClaimedTurn]) {
+        let mut claimed = Vec::with_capacity(batch.len());
+        let mut places = Vec::with_capacity(batch.len());
+        for turn in batch {
+            self.0.metrics.turns_recovered.inc();
+            // Readers can follow it from now on, however long it takes until it runs.
+            let live = self.enlist(&turn.tenant, &turn.session, &turn.turn, turn.head);
+            match self.free_slot_in_turn(&turn.tenant, turn.by.as_ref()) {
+                Some(slot) => {
+                    claimed.push(turn.clone());
+                    places.push((live, slot));
+                }
+                None => self.recover_later(turn.clone(), live, None),
             }
+        }
+        let engine = self.clone();
+        self.0.tasks.spawn(async move {
+            let found = match engine.0.store.unfinished(&claimed, PAGE, READ_BYTES).await {
+                Ok(found) => found.into_iter().map(Some).collect(),
+                Err(_) => vec![None; claimed.len()],
+            };
+            for ((claimed, (live, slot)), found) in claimed.into_iter().zip(places).zip(found) {
+                match found {
+                    Some(None) => {}
+                    Some(Some(found)) if !engine.0.draining() => {
+                        match Box::pin(engine.prepare(&claimed, found)).await {
+                            Ok((owned, earlier)) => drop(engine.run(owned, earlier, live, Some(slot))),
+                            Err(_) => engine.recover_later(claimed, live, Some(slot)),
+                        }
+                    }
+                    // What went wrong shows when it is read alone, and with whose turn.
+                    Some(Some(_)) | None => engine.recover_later(claimed, live, Some(slot)),
+                }
+            }
+        });
+    }
+
+    fn recover_later(&self, claimed: ClaimedTurn, live: Enlisted, slot: Option<Slot>) {
+        let engine = self.clone();
+        self.0.tasks.spawn(async move { Box::pin(engine.recover(claimed, live, slot)).await });
+    }
+
+    pub(crate) async fn recover(&self, claimed: ClaimedTurn, live: Enlisted, slot: Option<Slot>) {
+        let by = claimed.by.clone();
+        let slot = match slot {
+            Some(slot) => slot,
+            None => tokio::select! {
+                slot = self.slot_in_turn(&claimed.tenant, by.as_ref()) => slot,
+                // It is to be ended, which needs no slot.
+                _ = live.live.interrupted() => {
+                    Slot { _permit: None, _place: self.0.running.enter_anyway(&claimed.tenant, by) }
+                }
+            },
         };
         while !self.0.draining() {
             match Box::pin(self.load(&claimed)).await {
@@ -172,18 +226,35 @@ impl Engine {
 
     /// Everything that is needed to go on with a turn; `None` if its session was deleted.
     async fn load(&self, claimed: &ClaimedTurn) -> Result<Option<(Owned, EarlierHistory)>, ReadError> {
-        let ClaimedTurn { tenant, session, turn, epoch, .. } = claimed;
-        let Some(record) = self.0.store.session(tenant, session).await? else { return Ok(None) };
-        if record.queued > 0 {
-            self.0.queues.insert(tenant, session);
+        let mut found = self.0.store.unfinished(std::slice::from_ref(claimed), PAGE, READ_BYTES).await?;
+        match found.pop().flatten() {
+            Some(found) => self.prepare(claimed, found).await.map(Some),
+            None => Ok(None),
         }
-        let state = self.fold(turn).await?;
-        let earlier = self.history_before(tenant, session, turn).await?;
-        let config = record.config;
-        let agent = self.agent_or_stand_in(tenant, &config).await?;
-        let (tenant, session, turn) = (tenant.clone(), session.clone(), turn.clone());
-        let owned = Owned { tenant, session, agent, config, turn, epoch: *epoch, state, used_elsewhere: None };
-        Ok(Some((owned, earlier)))
+    }
+
+    /// The same, of what was read of it.
+    async fn prepare(
+        &self,
+        claimed: &ClaimedTurn,
+        found: UnfinishedTurn,
+    ) -> Result<(Owned, EarlierHistory), ReadError> {
+        let ClaimedTurn { tenant, session, turn, epoch, head, .. } = claimed.clone();
+        let UnfinishedTurn { session: SessionRecord { config, queued, .. }, turns, log } = found;
+        if queued > 0 {
+            self.0.queues.insert(&tenant, &session);
+        }
+        let mut state = TurnState::default();
+        for event in log.iter().flat_map(Segment::events) {
+            let event = event?;
+            state.apply(event.seq, &event.decode()?);
+        }
+        if state.head < head {
+            state = self.fold_on(&turn, state).await?;
+        }
+        let earlier = self.history_before(&tenant, &session, &turn, Some(turns)).await?;
+        let agent = self.agent_or_stand_in(&tenant, &config).await?;
+        Ok((Owned { tenant, session, agent, config, turn, epoch, state, used_elsewhere: None }, earlier))
     }
 }
 

@@ -217,6 +217,8 @@ impl Engine {
             models,
             tools: profile.tools.clone(),
             trusted: profile.trusted.clone(),
+            // A stored agent cannot lift what the configuration forbids.
+            client_trust: self.0.agents.iter().map(|agent| agent.client_trust).max().unwrap_or_default(),
             internal_tools: Vec::new(),
             options: Vec::new(),
             capabilities: Capabilities::default(),

@@ -9,13 +9,14 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{Event, SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState};
+use everturn_core::{Event, KeyId, SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState};
 use everturn_store::{Refusal, StoreError, TurnRecord, TurnStatus};
 use futures_util::future::BoxFuture;
 
 use crate::{
     Engine, Started, SubmitError,
     accept::{Place, Taken},
+    account::Slot,
     earlier_history::EarlierHistory,
     session_head::SessionHead,
     spending,
@@ -127,24 +128,39 @@ impl Engine {
     }
 
     async fn look_at_queue(&self, tenant: &TenantId, session: &SessionId) -> Result<Looked, SubmitError> {
-        let by = match self.next_in_queue(tenant, session).await? {
-            Ok((_, next)) => next.by,
-            Err(looked) => return Ok(looked),
-        };
-        let slot = tokio::select! {
-            slot = self.slot_in_turn(tenant, by.as_ref()) => slot,
-            // The next start goes on with the queue.
-            () = self.0.drain.cancelled() => return Ok(Looked::Busy),
-        };
-        // Submissions wait meanwhile: those who come one after the other would change the session again and again. It is
-        // looked at once more, since a slot may take long and nobody must wait for it.
+        // Submissions wait meanwhile: those who come one after the other would change the session again and again.
         let gate = self.0.sessions.of(tenant, session.as_str());
-        let _alone = gate.lock().await;
-        let (head, next) = match self.next_in_queue(tenant, session).await? {
-            Ok((_, next)) if next.by != by => return Err(SubmitError::Rejected(Refusal::Changed)),
-            Ok(next) => next,
-            Err(looked) => return Ok(looked),
-        };
+        let mut held: Option<(Option<KeyId>, Slot)> = None;
+        loop {
+            let alone = gate.lock_beside_joining().await;
+            let (head, next) = match self.next_in_queue(tenant, session).await? {
+                Ok(next) => next,
+                Err(looked) => return Ok(looked),
+            };
+            // Another may be first by now, on another account.
+            let slot = held.take().filter(|(by, _)| *by == next.by).map(|(_, slot)| slot);
+            if let Some(slot) = slot.or_else(|| self.free_slot_in_turn(tenant, next.by.as_ref())) {
+                return self.start_queued(tenant, head, next, slot).await.map(Looked::Started);
+            }
+            drop(alone);
+            let slot = tokio::select! {
+                slot = self.slot_in_turn(tenant, next.by.as_ref()) => slot,
+                // The next start goes on with the queue.
+                () = self.0.drain.cancelled() => return Ok(Looked::Busy),
+            };
+            // The queue is looked at once more, since a slot may take long and nobody must wait for it.
+            held = Some((next.by, slot));
+        }
+    }
+
+    /// Starts the first turn of a queue, in a session where nothing else is under way.
+    async fn start_queued(
+        &self,
+        tenant: &TenantId,
+        head: SessionHead,
+        next: TurnRecord,
+        slot: Slot,
+    ) -> Result<Started, SubmitError> {
         let TurnRecord { id: turn, messages: input, begins_history, by, options, .. } = next;
         let earlier = self.session_history(&head).await?.earlier;
         let last_used = earlier.last_used();
@@ -171,10 +187,10 @@ impl Engine {
             event: Event::TurnStarted(started),
             writes: vec![spending::turn_begun(&agent, by, Timestamp::now())],
         };
-        let place = Place { session: session.clone(), agent, config: head.config };
+        let place = Place { session: head.id, agent, config: head.config };
         let started = self.take_up(tenant, place, taken, None, &mut Some(slot)).await?;
         self.0.metrics.turns_started.inc();
-        Ok(Looked::Started(started))
+        Ok(started)
     }
 
     /// The turn that is next in a session's queue, or why there is none to start.

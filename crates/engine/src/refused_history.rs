@@ -3,7 +3,7 @@
 //! The provider may have taken them for many turns: its model was changed, or a rule of it. Without this, every later turn
 //! of the session would fail.
 
-use everturn_core::{Compaction, compaction::Plan, context};
+use everturn_core::{Compaction, Message, compaction::Plan, context};
 use everturn_models::{ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
 
 use crate::{
@@ -28,18 +28,21 @@ impl Turn {
         }
         let found = self.last_refused_turn(&before).await;
         let Some(found) = found else {
-            if let Some(spent) = self.spend_summary() {
-                self.record_all(&[], vec![spent])?;
-            }
+            self.record_spent_summary()?;
             return Ok(false);
         };
         let Some(refused) = found else { return Ok(true) };
         let places = self.earlier_given().places_of(refused);
-        let compaction = before.covering(places.end);
+        let first = self.first_beside(&before, refused + 1).await;
+        let mut compaction = before.covering(places.end);
         let (size, room) = (self.estimated_context(), self.room(None));
         let later = self.earlier_given().since(refused + 1);
-        let tokens = room.fixed + context::estimate(&later) + context::estimate(&self.state.messages());
-        let plan = Plan { compaction, tokens };
+        let mut tokens = room.fixed + context::estimate(&later) + context::estimate(&self.state.messages());
+        if let Some((at, message)) = first {
+            compaction.first = Some(at);
+            tokens += self.size_of(&message);
+        }
+        let plan = Plan { compaction, tokens, summary: room.summary };
         let carried = Box::pin(self.carry_out(plan, &room, size, WithoutSummary::Wait, Some(places))).await?;
         if !matches!(carried, Carried::Out) {
             return Ok(false);
@@ -47,6 +50,23 @@ impl Turn {
         let is_left_out = self.compaction().is_some_and(|made| made.left_out > 0);
         self.notice(if is_left_out { LEFT_OUT } else { SUMMARISED }.to_owned())?;
         Ok(true)
+    }
+
+    /// The first user message and its place, if it is older than what the provider refuses, and the provider takes it before
+    /// the turns from one on.
+    async fn first_beside(&mut self, before: &Compaction, turn: usize) -> Option<(usize, Message)> {
+        let history = self.earlier_given();
+        let begin = history.places_of(turn.saturating_sub(1)).start;
+        let is_user = |message: &Message| matches!(message, Message::User { .. });
+        let at = match before {
+            Compaction { covers: 1.., system: Some(_), first, .. } => *first,
+            _ => history.full().position(is_user),
+        };
+        let is_whole = |at: &usize| !before.shortened.iter().any(|shortened| shortened.at == *at);
+        let at = at.filter(|at| *at < begin).filter(is_whole)?;
+        let message = history.full().nth(at)?.clone();
+        let messages = [message.clone()].into_iter().chain(history.since(turn)).chain(self.state.messages()).collect();
+        (self.is_answered_of(messages).await == Some(true)).then_some((at, message))
     }
 
     /// The last of the earlier turns with which a call is refused. `None` if earlier turns are not to blame, or it cannot be
@@ -82,13 +102,17 @@ impl Turn {
     /// Whether the provider begins to answer this turn's messages after those of earlier turns from one on. `None` if it says
     /// neither yes nor no.
     async fn is_answered_since(&mut self, turn: usize) -> Option<bool> {
-        let messages: Vec<_> = self.earlier_given().since(turn).into_iter().chain(self.state.messages()).collect();
+        self.is_answered_of(self.earlier_given().since(turn).into_iter().chain(self.state.messages()).collect()).await
+    }
+
+    /// Whether the provider begins to answer messages. `None` if it says neither yes nor no.
+    async fn is_answered_of(&mut self, messages: Vec<Message>) -> Option<bool> {
         let messages = self.with_documents(context::normalise(&messages).messages.into());
         self.is_answered(ModelRequest { messages, ..self.request() }).await
     }
 
     /// Whether the provider begins to answer a request. The answer itself is not waited for.
-    async fn is_answered(&mut self, request: ModelRequest) -> Option<bool> {
+    pub(crate) async fn is_answered(&mut self, request: ModelRequest) -> Option<bool> {
         self.begin_summary(request.messages.size().tokens);
         let call = Watchdog::call(&self.shared.settings, self.current_model(), request, &self.silences).await;
         let answered = match call {

@@ -16,7 +16,7 @@ use crate::{
 const LEAVING: Duration = Duration::from_secs(1);
 
 /// How many turns are read at a time: of most sessions, all.
-const PAGE: usize = 64;
+pub(crate) const PAGE: usize = 64;
 /// How many outlines of turns are read at a time.
 const OUTLINES: usize = 1000;
 
@@ -44,23 +44,24 @@ impl Engine {
         let (tenant, session) = (&head.tenant, &head.id);
         match &head.last_turn {
             Some(last) if matches!(last.status, TurnStatus::Waiting(_)) => {
-                let earlier = self.history_before(tenant, session, &last.id).await?;
+                let earlier = self.history_before(tenant, session, &last.id, None).await?;
                 Ok(SessionHistory { earlier, waiting: Some(self.fold(&last.id).await?) })
             }
             Some(_) | None => {
-                Ok(SessionHistory { earlier: self.load_history(tenant, session, None).await?, waiting: None })
+                Ok(SessionHistory { earlier: self.load_history(tenant, session, None, None).await?, waiting: None })
             }
         }
     }
 
-    /// What the session's other turns have left.
+    /// What the session's other turns have left. The first page of its turns may have been read already.
     pub(crate) async fn history_before(
         &self,
         tenant: &TenantId,
         session: &SessionId,
         turn: &TurnId,
+        newest: Option<Vec<TurnRecord>>,
     ) -> Result<EarlierHistory, StoreError> {
-        self.load_history(tenant, session, Some(turn)).await
+        self.load_history(tenant, session, Some(turn), newest).await
     }
 
     /// What the session's turns have left, without one of them, from the store: of turns that a summary stands for only as
@@ -70,12 +71,16 @@ impl Engine {
         tenant: &TenantId,
         session: &SessionId,
         without: Option<&TurnId>,
+        mut newest: Option<Vec<TurnRecord>>,
     ) -> Result<EarlierHistory, StoreError> {
         let store = &self.0.store;
         // Newest first.
         let (mut turns, mut below): (Vec<TurnRecord>, _) = (Vec::new(), None);
         let compaction = loop {
-            let page = store.turns_below(tenant, session, below, PAGE).await?;
+            let page = match newest.take() {
+                Some(newest) => newest,
+                None => store.turns_below(tenant, session, below, PAGE).await?,
+            };
             let is_last = page.len() < PAGE;
             below = page.last().map(|turn| turn.ordinal);
             for turn in page {

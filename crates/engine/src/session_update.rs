@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use everturn_core::{Json, OptionSpec, OptionValue, Overlay, SessionConfig, ToolRef, ToolSpec};
+use everturn_core::{Json, OptionSpec, OptionValue, OutputFormat, Overlay, SessionConfig, TenantId, ToolRef, ToolSpec};
 use everturn_store::SecretError;
-use everturn_tools::{SchemaCheck, SchemaError, ToolSet, is_tool_name};
+use everturn_tools::{RefusedSchema, SchemaError, ToolSet, is_tool_name};
 
 use crate::Agent;
 
@@ -80,6 +80,9 @@ pub enum UpdateError {
         /// What is wrong.
         error: SchemaError,
     },
+    /// A schema of the answer's format that cannot be used.
+    #[error("the schema of the answer's format cannot be used: {0}")]
+    OutputSchema(SchemaError),
     /// The agent has no such option.
     #[error("agent {agent:?} has no option {name:?}; it has: {available}")]
     UnknownOption {
@@ -120,7 +123,27 @@ pub enum UpdateError {
 }
 
 impl SessionUpdate {
-    /// The settings after this update. `seal` makes a secret unreadable; it is given the option's name and value.
+    /// Checks all schemas that come with the update, also that of the answer's format: they have one budget.
+    pub async fn check_schemas(
+        &self,
+        tenant: &TenantId,
+        set: &ToolSet,
+        output: Option<&OutputFormat>,
+    ) -> Result<(), UpdateError> {
+        let tools = self.client_tools.as_deref().unwrap_or_default();
+        let output = output.and_then(|format| match format {
+            OutputFormat::JsonSchema { schema, .. } => Some(schema),
+            OutputFormat::JsonObject => None,
+        });
+        let schemas: Vec<_> = tools.iter().map(|tool| &tool.input_schema).chain(output).collect();
+        let checked = set.schemas().compile_all(tenant.as_str(), &schemas).await;
+        checked.map_err(|RefusedSchema { index, error }| match tools.get(index) {
+            Some(tool) => UpdateError::Schema { name: tool.name.clone(), error },
+            None => UpdateError::OutputSchema(error),
+        })
+    }
+
+    /// The settings after this update, whose schemas are checked by [`Self::check_schemas`]. `seal` makes a secret unreadable; it is given the option's name and value.
     pub fn apply(
         &self,
         agent: &Agent,
@@ -185,15 +208,10 @@ fn check_client_tools(agent: &Agent, tools: &[ToolSpec]) -> Result<(), UpdateErr
     if tools.len() > MAX_CLIENT_TOOLS {
         return Err(UpdateError::TooManyClientTools { count: tools.len() });
     }
-    for tool in tools {
-        if !is_tool_name(&tool.name) {
-            return Err(UpdateError::ToolName(tool.name.clone()));
-        }
-        SchemaCheck::default()
-            .compile(&tool.input_schema)
-            .map_err(|error| UpdateError::Schema { name: tool.name.clone(), error })?;
+    match tools.iter().find(|tool| !is_tool_name(&tool.name)) {
+        Some(tool) => Err(UpdateError::ToolName(tool.name.clone())),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn option_value(

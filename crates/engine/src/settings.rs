@@ -69,6 +69,8 @@ pub struct Settings {
     pub approval_expiry: Option<Duration>,
     /// How long people have to answer what a tool asks while it runs.
     pub question_patience: Duration,
+    /// Largest answer to a form, in bytes.
+    pub form_answer_bytes: usize,
     /// Largest content of an artifact, in bytes.
     pub artifact_bytes: usize,
     /// Largest document, in bytes.
@@ -101,6 +103,7 @@ impl Default for Settings {
             form_expiry: Some(Duration::from_secs(7 * 24 * 60 * 60)),
             approval_expiry: None,
             question_patience: Duration::from_secs(10 * 60),
+            form_answer_bytes: 256 * 1024,
             artifact_bytes: 4 * 1024 * 1024,
             document_bytes: 50 * 1024 * 1024,
             document_context_bytes: 200 * 1024,

@@ -8,19 +8,12 @@ use crate::{Engine, Submit, SubmitError, account::Slot};
 
 impl Engine {
     /// A slot to run in: what the quotas allow at once, then a free one, for which it waits within bounds.
-    pub(crate) async fn acquire(
-        &self,
-        submit: &Submit,
-        begins: bool,
-        slot: &mut Option<Slot>,
-    ) -> Result<(), SubmitError> {
+    pub(crate) async fn acquire(&self, submit: &Submit, slot: &mut Option<Slot>) -> Result<(), SubmitError> {
         if self.0.draining() {
             return Err(SubmitError::ShuttingDown);
         }
         if slot.is_none() {
-            if begins {
-                self.check_tokens(&submit.tenant, &submit.account).await?;
-            }
+            self.check_tokens(&submit.tenant, &submit.account).await?;
             let place = self.place(&submit.tenant, &submit.account)?;
             let permit = Some(self.free_slot().await?);
             *slot = Some(Slot { _permit: permit, _place: place });

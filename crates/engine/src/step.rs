@@ -17,11 +17,14 @@ use crate::{
     told::CountInput,
     turn::{Stopped, Turn},
     turn_log::Pushed,
+    unnamed_overflow::Faults,
     watchdog::{Silences, Watchdog},
 };
 
 /// How many calls one answer may make.
 const MAX_CALLS: usize = 64;
+/// No model has a smaller window, in tokens.
+const SMALLEST_WINDOW: u64 = 1024;
 /// How long one answer may be, reasoning and calls included.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
@@ -130,10 +133,14 @@ impl Turn {
 
     async fn attempts(&mut self) -> Result<(), Stopped> {
         self.silences = Silences::default();
+        self.faults = Faults::default();
         self.misfits.clear();
         loop {
             match Box::pin(self.attempt()).await? {
-                Attempt::Finished => return Ok(()),
+                Attempt::Finished => {
+                    self.note_answer();
+                    return Ok(());
+                }
                 Attempt::Unfit(misfit, usage) => {
                     let reason = misfit.problem.clone();
                     if !self.may_repair() {
@@ -163,9 +170,15 @@ impl Turn {
     async fn prepare_retry(&mut self, error: ModelError) -> Result<bool, Stopped> {
         let usage = self.used_by_open_step(CountInput::IfAnswered);
         let attempts = self.state.step.as_ref().map_or(0, |step| step.attempts);
+        self.note_fault(&error);
         if error.kind == ModelErrorKind::ContextOverflow {
             // Fewer tools may be sent now that the window is known better.
             let used = self.sent.max(self.estimated_context());
+            // A shorter request overflows no window: its tools are not to blame.
+            if used >= SMALLEST_WINDOW {
+                let before = self.overflowed.filter(|(model, _)| *model == self.model);
+                self.overflowed = Some((self.model, before.map_or(used, |(_, before)| before.min(used))));
+            }
             self.void_attempt(error.message, attempts + 1, usage)?;
             let fits = self.fit_context(Some(used)).await?;
             if fits {
@@ -195,9 +208,14 @@ impl Turn {
             // What the attempt used is counted for the model that made it.
             self.void_attempt(error.message, 0, usage)?;
             self.model += 1;
-            self.silences = Silences::default();
+            (self.silences, self.faults) = (Silences::default(), Faults::default());
             return Ok(true);
         }
+        if self.compact_after_faults(&error).await? {
+            self.void_attempt(error.message, attempts, usage)?;
+            return Ok(true);
+        }
+        let settings = &self.shared.settings;
         if let Some(pause) = pause(settings, &error, wait, attempts).filter(|pause| *pause <= settings.pause_max) {
             self.void_attempt(error.message, attempts + 1, usage)?;
             let wake_at = after(self.now(), pause);
@@ -272,7 +290,9 @@ impl Turn {
                     None => continue,
                 },
                 ModelEvent::ToolCall { part, name, input } => {
-                    let route = self.route(&name, &input);
+                    let route = self.route(&name, &input).await;
+                    // The check may have had to wait.
+                    watchdog.pardon();
                     let id = self.draft_finished(&mut drafts, part, &name, &input, &route).await?;
                     self.call(id, name, input, route)?
                 }
@@ -296,7 +316,7 @@ impl Turn {
                 }
                 ModelEvent::Finished { finish, usage } => {
                     if finish == ModelFinish::Stop
-                        && let Err(misfit) = self.hold_to_request()
+                        && let Err(misfit) = self.hold_to_request().await
                     {
                         let usage = usage.unwrap_or_else(|| self.used_by_open_step(CountInput::Always));
                         return Ok(Attempt::Unfit(misfit, usage));
@@ -321,9 +341,9 @@ impl Turn {
             tools: self.tool_specs().into(),
             documents: self.documents.contents(),
             options: self.state.options.clone().over(&self.agent.model_options),
-            cache_key: Some(cache_key(&self.session)),
+            cache_key: Some(self.cache_key.clone()),
             body: self.agent.body.clone(),
-            context_window: self.agent.context_window,
+            context_window: self.agent.asked_window(&**self.current_model()),
             attempt: self.state.step.as_ref().map_or(0, |step| step.attempts),
         }
     }
@@ -453,13 +473,13 @@ fn size(event: &ModelEvent) -> usize {
 }
 
 /// Ties the calls of a session to one cache at the provider, without naming the session.
-fn cache_key(session: &SessionId) -> String {
+pub(crate) fn cache_key(session: &SessionId) -> String {
     let digest: [u8; 32] = Sha256::digest(session.as_str()).into();
     digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// So long after a time.
-fn after(time: Timestamp, wait: Duration) -> Timestamp {
+pub(crate) fn after(time: Timestamp, wait: Duration) -> Timestamp {
     Timestamp(time.millis().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)))
 }
 

@@ -3,10 +3,19 @@
 
 use std::time::Duration;
 
-use everturn_core::{SessionId, TenantId, Timestamp, TurnId};
+use everturn_core::{KeyId, SessionId, TenantId, Timestamp, TurnId};
 use everturn_store::{SecretPlace, StoreError};
 
 use crate::Engine;
+
+/// What a token opens its turn as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenHolder {
+    /// The tenant of the caller who asked for the token.
+    pub tenant: TenantId,
+    /// The key of that caller: the token is worth nothing without it. `None` where no key was needed.
+    pub key: Option<KeyId>,
+}
 
 /// The place that tokens are sealed for. Options have no such names.
 fn place(turn: &TurnId) -> String {
@@ -17,7 +26,7 @@ impl Engine {
     /// A token for one turn, and when it expires; `None` if the tenant has no such turn.
     pub async fn stream_token(
         &self,
-        tenant: &TenantId,
+        TokenHolder { tenant, key }: &TokenHolder,
         session: &SessionId,
         turn: &TurnId,
         lifetime: Duration,
@@ -31,22 +40,28 @@ impl Engine {
         let nobody = TenantId::local();
         let place = place(turn);
         let place = SecretPlace { tenant: &nobody, session, option: &place };
-        let sealed = self.0.secrets.seal(place, &format!("{} {tenant}", expires_at.millis()));
+        let key = key.as_ref().map_or("", KeyId::as_str);
+        let sealed = self.0.secrets.seal(place, &format!("{} {tenant} {key}", expires_at.millis()));
         // Ids are short, so there is nothing that could be too large.
         let sealed = sealed.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         Ok(Some((url_safe(&sealed), expires_at)))
     }
 
-    /// The tenant that a token was given to, if it opens this turn now.
-    pub fn open_stream_token(&self, token: &str, session: &SessionId, turn: &TurnId) -> Option<TenantId> {
+    /// Whom a token was given to, if it opens this turn now. Whether the key still opens is the caller's to find out.
+    pub fn open_stream_token(&self, token: &str, session: &SessionId, turn: &TurnId) -> Option<TokenHolder> {
         let nobody = TenantId::local();
         let place = place(turn);
         let place = SecretPlace { tenant: &nobody, session, option: &place };
         let sealed = token.replace('-', "+").replace('_', "/").replacen("v1.", "v1:", 1);
         let opened = self.0.secrets.open(place, &sealed).ok()?;
-        let (expires_at, tenant) = opened.split_once(' ')?;
-        let expires_at = Timestamp(expires_at.parse().ok()?);
-        (Timestamp::now() < expires_at).then(|| tenant.parse().ok())?
+        let mut parts = opened.splitn(3, ' ');
+        let expires_at = Timestamp(parts.next()?.parse().ok()?);
+        let tenant = parts.next()?.parse().ok()?;
+        let key = match parts.next()? {
+            "" => None,
+            key => Some(key.parse().ok()?),
+        };
+        (Timestamp::now() < expires_at).then_some(TokenHolder { tenant, key })
     }
 }
 

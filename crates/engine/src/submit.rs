@@ -6,7 +6,7 @@ use everturn_core::{
     Answer, CallId, FormId, Message, SessionConfig, SessionId, TenantId, Usage, Wait, WaitingFor,
     submission::{self, Admission, OnBusy, SessionPhase, Submission},
 };
-use everturn_store::{Refusal, SecretPlace, TurnStatus};
+use everturn_store::{Refusal, SecretPlace, StoreError, TurnStatus};
 use tokio::time::Instant;
 
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
     accept::{Begin, Place, Resume},
     account::Slot,
     earlier_history::EarlierHistory,
+    gates::{Alone, Gate},
     live::LiveTurn,
     seeded,
     session_head::SessionHead,
@@ -29,6 +30,18 @@ const CONFLICT_WAIT: u64 = 20;
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 /// How long at a time: a turn that was begun again may ask the same again, and runs until it is answered.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// What a submission has while it is judged.
+struct Judging<'gate> {
+    /// To run in.
+    slot: Option<Slot>,
+    /// The session's gate, and whether this one holds it.
+    gate: Option<&'gate Arc<Gate>>,
+    alone: Option<Alone<'gate>>,
+    /// How many were about to join the session's queue before this one looked at it.
+    joining: usize,
+    delay: Option<Delay>,
+}
 
 /// What a submission waits for before it is judged again.
 enum Delay {
@@ -66,7 +79,6 @@ impl Engine {
     }
 
     async fn submit_first(&self, submit: &Submit) -> Result<Started, SubmitError> {
-        let (mut slot, mut delay) = (None, None);
         let begun = Instant::now();
         let gate = match &submit.target {
             Target::New { .. } | Target::Seeded { .. } => None,
@@ -74,22 +86,24 @@ impl Engine {
                 Some(self.0.sessions.of(&submit.tenant, session.as_str()))
             }
         };
-        let mut alone = None;
+        let mut judging = Judging { slot: None, gate: gate.as_ref(), alone: None, joining: 0, delay: None };
         for conflicts in 0..MAX_CONFLICTS {
             // One after the other: those who are judged together collide, and only one of them gets on. Who is judged anew
             // keeps its place, also after an interrupt: what it made room for is its own turn and nobody else's.
-            if let (None, Some(gate)) = (&alone, &gate) {
-                alone = Some(gate.lock().await);
+            if let (None, Some(gate)) = (&judging.alone, judging.gate) {
+                judging.alone = Some(gate.lock_beside_joining().await);
             }
+            // Counted before the session is read: a submission that is in neither count has not joined and never will.
+            judging.joining = judging.gate.map_or(0, |gate| gate.joining());
             let result = match &submit.target {
                 Target::New { agent } | Target::Seeded { agent } => {
-                    Box::pin(self.begin_session(submit, SessionId::mint(), agent, &mut slot)).await
+                    Box::pin(self.begin_session(submit, SessionId::mint(), agent, &mut judging.slot)).await
                 }
-                Target::Existing(session) => Box::pin(self.submit_to(submit, session, &mut slot, &mut delay)).await,
+                Target::Existing(session) => Box::pin(self.submit_to(submit, session, &mut judging)).await,
                 Target::Named { session, agent } => {
-                    match Box::pin(self.submit_to(submit, session, &mut slot, &mut delay)).await {
+                    match Box::pin(self.submit_to(submit, session, &mut judging)).await {
                         Err(SubmitError::NotFound) => {
-                            Box::pin(self.begin_session(submit, session.clone(), agent, &mut slot)).await
+                            Box::pin(self.begin_session(submit, session.clone(), agent, &mut judging.slot)).await
                         }
                         result => result,
                     }
@@ -97,13 +111,13 @@ impl Engine {
             };
             match result {
                 Err(SubmitError::Rejected(Refusal::Changed)) if begun.elapsed() < ANSWER_PATIENCE => {
-                    match delay.take() {
+                    match judging.delay.take() {
                         Some(Delay::UntilRest(turn)) => {
-                            drop(alone.take());
+                            drop(judging.alone.take());
                             turn.stopped(LOOK_AGAIN).await;
                         }
                         Some(Delay::For(time)) => {
-                            drop(alone.take());
+                            drop(judging.alone.take());
                             tokio::time::sleep(time).await;
                         }
                         None => {
@@ -142,10 +156,10 @@ impl Engine {
         let agent = self.agent_for_new(&submit.tenant, agent).await?;
         let agent = self.dress(&agent, submit.update.overlay.as_ref())?;
         let config = SessionConfig { agent: agent.name.clone(), ..SessionConfig::default() };
-        let config = self.updated(submit, &agent, &session, &config)?;
+        let config = self.updated(submit, &agent, &session, &config).await?;
         submission::admit(SessionPhase::Idle, &submit.submission, submit.on_busy, |_| false)?;
         let Submission::Begin(input) = &submit.submission else { return Err(submission::Refused::Empty.into()) };
-        self.acquire(submit, true, slot).await?;
+        self.acquire(submit, slot).await?;
         let opening = match submit.target {
             Target::Seeded { .. } => seeded::opening(input, &config),
             Target::New { .. } | Target::Existing(_) | Target::Named { .. } => Vec::new(),
@@ -166,12 +180,11 @@ impl Engine {
         &self,
         submit: &Submit,
         session: &SessionId,
-        slot: &mut Option<Slot>,
-        delay: &mut Option<Delay>,
+        judging: &mut Judging<'_>,
     ) -> Result<Started, SubmitError> {
         let head = self.session_head(&submit.tenant, session).await?.ok_or(SubmitError::NotFound)?;
         let is_remembered = head.is_remembered;
-        match Box::pin(self.submit_at(submit, head, slot, delay)).await {
+        match Box::pin(self.submit_at(submit, head, judging)).await {
             Err(_) if is_remembered => {
                 self.0.warm.forget_head(&submit.tenant, session);
                 Err(SubmitError::Rejected(Refusal::Changed))
@@ -184,24 +197,26 @@ impl Engine {
         &self,
         submit: &Submit,
         head: SessionHead,
-        slot: &mut Option<Slot>,
-        delay: &mut Option<Delay>,
+        judging: &mut Judging<'_>,
     ) -> Result<Started, SubmitError> {
         let session = &head.id;
         if head.queued > 0 {
             self.0.queues.insert(&submit.tenant, session);
         }
-        if let Some(started) = self.answer_question(submit, &head).await? {
+        let may_answer = self.may_answer(submit, &head).await?;
+        if may_answer && let Some(started) = self.answer_question(submit, &head).await? {
             return Ok(started);
         }
         let phase = phase(&head);
         let submission = match reply_to(submit, phase) {
             Ok(Some(answer)) => Submission::SomeAnswers(vec![answer]),
             reply => {
-                if self.works_on_another_answer(submit, &head).await? {
+                let form = submit.reply.as_ref().and_then(|reply| reply.form.as_ref());
+                // The turn works on another answer.
+                if may_answer && self.is_open_in(&submit.tenant, session, form).await? {
                     // Also for one that asks again what it asked before the process was started anew.
                     let turn = head.last_turn.as_ref().and_then(|turn| self.0.live.get(&turn.id));
-                    *delay = turn.map(Delay::UntilRest);
+                    judging.delay = turn.map(Delay::UntilRest);
                     return Err(SubmitError::Rejected(Refusal::Changed));
                 }
                 reply?;
@@ -216,7 +231,7 @@ impl Engine {
                 self.dress(&agent, overlay.as_ref())?
             }
         };
-        let config = self.updated(submit, &agent, session, &head.config)?;
+        let config = self.updated(submit, &agent, session, &head.config).await?;
         let place = Place { session: session.clone(), agent, config };
         let admission = match submission::admit(phase, &submission, submit.on_busy, |_| false) {
             // Only now is it worth looking through all that was said.
@@ -234,16 +249,17 @@ impl Engine {
         match admission {
             Admission::Queue => {
                 self.check_tokens(&submit.tenant, &submit.account).await?;
-                return self.queue_turn(submit, place, &head).await;
+                return self.join_queue(submit, place, &head, judging).await;
             }
-            Admission::Interrupt => return self.interrupt_first(&submit.tenant, &head, delay).await,
+            Admission::Interrupt => return self.interrupt_first(&submit.tenant, &head, judging).await,
             Admission::Supersede if head.queued > 0 => match submit.on_busy {
-                OnBusy::Interrupt => return self.interrupt_first(&submit.tenant, &head, delay).await,
+                OnBusy::Interrupt => return self.interrupt_first(&submit.tenant, &head, judging).await,
                 OnBusy::Supersede | OnBusy::Reject | OnBusy::Enqueue => return Err(submission::Refused::Busy.into()),
             },
             Admission::Begin | Admission::Supersede | Admission::Resume => {}
         }
-        self.acquire(submit, matches!(submission, Submission::Begin(_) | Submission::Compact), slot).await?;
+        let slot = &mut judging.slot;
+        self.acquire(submit, slot).await?;
         let SessionHistory { earlier, waiting } = self.session_history(&head).await?;
         let open = head.last_turn.as_ref().map(|turn| turn.id.clone()).zip(waiting);
         match (submission, open) {
@@ -276,12 +292,45 @@ impl Engine {
         }
     }
 
-    /// Whether a reply is meant for a form that is open while the turn works on another answer.
-    async fn works_on_another_answer(&self, submit: &Submit, head: &SessionHead) -> Result<bool, SubmitError> {
+    /// Puts a submission into the session's queue. The next one is judged as soon as the command is on its way: what joins
+    /// a queue collides with nothing, unless it changes the session's settings.
+    async fn join_queue(
+        &self,
+        submit: &Submit,
+        place: Place,
+        head: &SessionHead,
+        judging: &mut Judging<'_>,
+    ) -> Result<Started, SubmitError> {
+        let limit = self.0.settings.session_queue;
+        if head.queued.saturating_add(judging.joining as u64) >= limit as u64 {
+            // Those who are about to join may be in both counts.
+            let is_full = judging.joining == 0 || head.queued >= limit as u64;
+            return Err(if is_full {
+                SubmitError::QueueFull { limit }
+            } else {
+                SubmitError::Rejected(Refusal::Changed)
+            });
+        }
+        let keeps_settings = place.config == head.config;
+        let joining = judging.gate.map(Gate::join);
+        let queued = self.queue_turn(submit, place, head)?;
+        if keeps_settings {
+            drop(judging.alone.take());
+        }
+        let started = queued.await;
+        drop(joining);
+        started
+    }
+
+    /// Whether a submission may be meant for a form of the turn that runs. Most turns have none, and every message may be an
+    /// answer.
+    async fn may_answer(&self, submit: &Submit, head: &SessionHead) -> Result<bool, StoreError> {
         let runs = head.last_turn.as_ref().is_some_and(|turn| turn.status == TurnStatus::Running);
         match &submit.reply {
-            Some(reply) if runs && (reply.form.is_some() || submit.on_busy != OnBusy::Interrupt) => {
-                Ok(self.is_open_in(&submit.tenant, &head.id, reply.form.as_ref()).await?)
+            Some(reply) if runs && reply.form.is_some() => Ok(true),
+            // Who says that the turn is to be ended does not mean to answer it.
+            Some(_) if runs && submit.on_busy != OnBusy::Interrupt => {
+                self.is_open_in(&submit.tenant, &head.id, None).await
             }
             Some(_) | None => Ok(false),
         }
@@ -292,16 +341,20 @@ impl Engine {
         &self,
         tenant: &TenantId,
         head: &SessionHead,
-        delay: &mut Option<Delay>,
+        judging: &mut Judging<'_>,
     ) -> Result<Started, SubmitError> {
+        if let Some(gate) = judging.gate {
+            // Those who came before are ended, too.
+            gate.joined().await;
+        }
         match self.0.sessions.interrupt(tenant, head.id.as_str()) {
             Ok(()) => Box::pin(self.clear_session(tenant, &head.id)).await?,
-            Err(time) => *delay = Some(Delay::For(time)),
+            Err(time) => judging.delay = Some(Delay::For(time)),
         }
         Err(SubmitError::Rejected(Refusal::Changed))
     }
 
-    fn updated(
+    async fn updated(
         &self,
         submit: &Submit,
         agent: &Agent,
@@ -311,7 +364,9 @@ impl Engine {
         let seal = |option: &str, value: &str| {
             self.0.secrets.seal(SecretPlace { tenant: &submit.tenant, session, option }, value)
         };
-        Ok(submit.update.apply(agent, &self.0.tools, config, seal)?)
+        let config = submit.update.apply(agent, &self.0.tools, config, seal)?;
+        submit.update.check_schemas(&submit.tenant, &self.0.tools, submit.options.output.as_ref()).await?;
+        Ok(config)
     }
 }
 

@@ -21,8 +21,8 @@ use crate::{
 const SUMMARISE: &str = "Summarise the conversation so far for the assistant who will go on with it. Keep names, \
     numbers, decisions, open questions and the results of tools; leave out pleasantries. Answer with the summary alone";
 
-/// The shortest transcript that is summarised, in bytes. Where not even that fits, nothing is.
-const SHORTEST: u64 = 2048;
+/// The shortest request for a summary, in tokens. Where not even that fits, none is made.
+const SHORTEST: u64 = 512;
 /// How often a summary that cannot be used, or is refused, is asked for again: each time shorter.
 const SHORTER_ATTEMPTS: u32 = 2;
 /// How often a summary is asked for again that failed for the moment: the turn can go on without it.
@@ -37,8 +37,8 @@ const NEXT_SILENCE: Duration = Duration::from_secs(10);
 const MOST_OF_RESULT: usize = 4096;
 /// Below so many bytes nothing is left of a message that is worth its line.
 const SHORTEST_PART: usize = 64;
-/// About how many bytes a request has beside the transcript and the earlier summary.
-const INSTRUCTION: usize = 320;
+/// About how many tokens a request has beside the transcript and the earlier summary.
+const INSTRUCTION: u64 = 80;
 /// The most bytes of the input of one tool call.
 const MOST_OF_INPUT: usize = 2048;
 
@@ -53,49 +53,73 @@ pub(crate) struct Span {
     pub(crate) verbatim: Option<usize>,
     /// The first and the end of the messages that the provider refuses. The summary does not mention them.
     pub(crate) untold: (usize, usize),
+    /// Whether a failure without words may be an overflow.
+    pub(crate) may_overflow: bool,
     pub(crate) room: Room,
 }
 
 /// How long a request for a summary is, and how long a summary it asks for.
 #[derive(Clone, Copy, Debug)]
 struct Ask {
-    /// The most bytes of the transcript.
-    bytes: u64,
+    /// The most tokens of the request.
+    input: u64,
     /// The most tokens of the summary.
     tokens: u64,
 }
 
 impl Ask {
     fn shorter(self) -> Self {
-        Self { bytes: (self.bytes / 2).max(SHORTEST), tokens: (self.tokens / 2).max(1) }
+        Self { tokens: (self.tokens / 2).max(1), ..self.of_less() }
+    }
+
+    /// The same summary, of half as much.
+    fn of_less(self) -> Self {
+        Self { input: (self.input / 2).max(SHORTEST), ..self }
     }
 }
 
 /// Why there is no summary.
-enum Unmade {
+pub(crate) enum Unmade {
     Failed(ModelError),
     /// There is one, but it cannot stand for what it summarises.
     Unusable(ModelError),
+}
+
+impl Unmade {
+    pub(crate) fn error(&self) -> &ModelError {
+        let (Self::Failed(error) | Self::Unusable(error)) = self;
+        error
+    }
 }
 
 impl Turn {
     /// Has the model summarise a part of history: again while it fails for the moment, and from a shorter part while the
     /// request does not fit, is refused, or what comes cannot be used. What all attempts used is kept aside, see
     /// [`Turn::take_summary`].
-    pub(crate) async fn summarise(&mut self, span: Span) -> Result<String, ModelError> {
-        let mut ask = Ask { bytes: span.room.budget.saturating_mul(4), tokens: span.room.summary };
+    pub(crate) async fn summarise(&mut self, span: Span) -> Result<String, Unmade> {
+        let Room { budget, summary, .. } = span.room;
+        // The summary itself needs room, too.
+        let window = self.window();
+        let input = budget.min(window.saturating_sub(summary + window / 64)).max(SHORTEST);
+        let mut ask = Ask { input, tokens: summary };
         let (mut attempt, mut shorter) = (0, 0);
         self.silences = Silences::default();
         loop {
-            let (error, is_unusable) = match Box::pin(self.attempt_summary(span, ask)).await {
+            let unmade = match Box::pin(self.attempt_summary(span, ask)).await {
                 Ok(summary) => return Ok(summary),
-                Err(Unmade::Failed(error)) => (error, false),
-                Err(Unmade::Unusable(error)) => (error, true),
+                Err(unmade) => unmade,
             };
             self.end_summary(None, CountInput::IfAnswered);
+            let (error, is_unusable) = (unmade.error(), matches!(unmade, Unmade::Unusable(_)));
             self.is_summariser_silent |= error.kind == ModelErrorKind::Timeout;
-            if error.kind == ModelErrorKind::ContextOverflow && ask.bytes > SHORTEST {
-                ask.bytes = (ask.bytes / 2).max(SHORTEST);
+            let is_too_long = match error.kind {
+                ModelErrorKind::ContextOverflow => true,
+                ModelErrorKind::Unavailable | ModelErrorKind::Timeout => span.may_overflow && !is_unusable,
+                ModelErrorKind::Rejected => span.may_overflow && error.says_nothing,
+                _ => false,
+            };
+            if is_too_long && ask.input > SHORTEST {
+                ask = ask.of_less();
                 continue;
             }
             let settings = &self.shared.settings;
@@ -113,7 +137,7 @@ impl Turn {
                 continue;
             }
             if (error.is_retryable() && !is_unusable) || shorter == SHORTER_ATTEMPTS {
-                return Err(error);
+                return Err(unmade);
             }
             (ask, shorter) = (ask.shorter(), shorter + 1);
         }
@@ -129,7 +153,7 @@ impl Turn {
             effort: Some(Effort::Low),
             ..ModelOptions::default()
         };
-        let context_window = self.agent.context_window;
+        let context_window = self.agent.asked_window(&**self.current_model());
         let request = ModelRequest { messages: messages.into(), options, context_window, ..ModelRequest::default() };
         let (settings, model) = (&self.shared.settings, self.current_model());
         let silence = if self.is_summariser_silent { NEXT_SILENCE } else { LONGEST_SILENCE };
@@ -170,8 +194,8 @@ impl Turn {
         Self::summarised(&history, span).any(|message| !matches!(message, Message::System { .. }))
     }
 
-    /// The beginnings of the last messages of a span, in at most so many bytes: for where no summary can be made.
-    pub(crate) fn excerpt(&self, span: Span, most: usize) -> String {
+    /// A line for each message of a span, in at most so many tokens, for where no summary can be made.
+    pub(crate) fn excerpt(&self, span: Span, most: u64) -> String {
         let history = self.full_history();
         excerpt(Self::summarised(&history, span), most)
     }
@@ -181,22 +205,18 @@ impl Turn {
         // The earlier summary is never cut: what was summarised before must not be lost by what is left out now.
         let earlier = self.compaction().map(|earlier| earlier.summary.as_str()).filter(|summary| !summary.is_empty());
         let earlier = earlier.map(|summary| format!("Earlier summary: {summary}\n")).unwrap_or_default();
-        let room = usize::try_from(ask.bytes).unwrap_or(usize::MAX).saturating_sub(earlier.len() + INSTRUCTION);
+        let room = ask.input.saturating_sub(context::estimate_text(&earlier) + INSTRUCTION);
         let mut transcript = String::new();
         // Long messages become shorter first, so that something is left of every message.
-        for most in
-            std::iter::successors(Some(room / 2), |most| Some(most / 2)).take_while(|most| *most > SHORTEST_PART)
-        {
+        let half = usize::try_from(room.saturating_mul(2)).unwrap_or(usize::MAX);
+        for most in std::iter::successors(Some(half), |most| Some(most / 2)).take_while(|most| *most > SHORTEST_PART) {
             transcript.clear();
             Self::summarised(&history, span).for_each(|message| transcribe(&mut transcript, message, most));
-            if transcript.len() <= room {
+            if context::estimate_text(&transcript) <= room {
                 break;
             }
         }
-        if transcript.len() > room {
-            let from = transcript.ceil_char_boundary(transcript.len() - room);
-            transcript.replace_range(..from, "[the beginning is left out]\n");
-        }
+        let transcript = shorten_beginning(transcript, room);
         format!("{SUMMARISE}, in at most {} words.\n\n{earlier}{transcript}", (ask.tokens / 4).max(1))
     }
 }
@@ -210,6 +230,7 @@ fn usable(summary: String, finish: ModelFinish, room: u64, earlier: usize) -> Re
         }
         ModelFinish::MaxTokens => "was cut off",
         ModelFinish::Stop if summary.trim().is_empty() => "is empty",
+        ModelFinish::Stop if summary.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_LETTERS => "says nothing",
         ModelFinish::Stop if context::estimate_text(&summary) > room => "is too long",
         ModelFinish::Stop if sounds_declined(&summary) => "is a refusal",
         ModelFinish::Stop if earlier > LONG && summary.len() < earlier / MOST_SHRUNK => "has lost the earlier one",
@@ -217,6 +238,9 @@ fn usable(summary: String, finish: ModelFinish, room: u64, earlier: usize) -> Re
     };
     Err(ModelError::new(ModelErrorKind::Unavailable, format!("the model's summary {bad}")))
 }
+
+/// With fewer letters a summary says nothing.
+const LEAST_LETTERS: usize = 3;
 
 /// A summary of more bytes than this says so much that a later one cannot be a few words.
 const LONG: usize = 800;
@@ -239,6 +263,18 @@ fn sounds_declined(text: &str) -> bool {
     let text = text.trim();
     let lower: String = text.chars().take(16).flat_map(char::to_lowercase).collect();
     text.len() < SHORT && OPENINGS.iter().any(|opening| lower.starts_with(opening))
+}
+
+/// The end of a transcript, in about so many tokens at most.
+fn shorten_beginning(mut transcript: String, most: u64) -> String {
+    let all = context::estimate_text(&transcript);
+    if all > most {
+        let kept = transcript.len() as u128 * u128::from(most) / u128::from(all);
+        let kept = usize::try_from(kept).unwrap_or(usize::MAX).min(transcript.len());
+        let from = transcript.ceil_char_boundary(transcript.len() - kept);
+        transcript.replace_range(..from, "[the beginning is left out]\n");
+    }
+    transcript
 }
 
 /// Writes a message with at most so many bytes of each of its parts.

@@ -117,7 +117,7 @@ impl Engine {
                 effort: Some(Effort::Minimal),
                 ..ModelOptions::default()
             },
-            context_window: agent.context_window,
+            context_window: agent.asked_window(&**agent.models.first()?),
             ..ModelRequest::default()
         };
         let model = agent.models.first()?;

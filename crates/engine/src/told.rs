@@ -15,6 +15,8 @@ pub(crate) struct Told {
     step: Option<Usage>,
     /// The summary that is being made.
     summary: Summary,
+    /// What summaries have used that were not brought to their end.
+    unlogged: Usage,
 }
 
 #[derive(Debug, Default)]
@@ -118,10 +120,24 @@ impl Turn {
         std::mem::take(&mut self.told.summary).before
     }
 
-    /// What is to be written for a summary that was not brought to its end.
+    /// What is to be written for a summary that was not brought to its end. No event tells of it but the turn's end.
     pub(crate) fn spend_summary(&mut self) -> Option<Write> {
         let tokens = self.take_summary();
+        self.told.unlogged += tokens;
         (!tokens.is_zero()).then(|| self.spend(UsageCount { turns: 0, calls: 1, tokens }))
+    }
+
+    /// Writes what a summary has used that was not brought to its end.
+    pub(crate) fn record_spent_summary(&mut self) -> Result<(), Stopped> {
+        if let Some(spent) = self.spend_summary() {
+            self.record_all(&[], vec![spent])?;
+        }
+        Ok(())
+    }
+
+    /// What the turn has used that no event tells of.
+    pub(crate) fn unlogged(&self) -> Usage {
+        self.told.unlogged
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use everturn_core::{CallId, CallRoute, CallState, Content, EffectId, Event, Json, Resolution, Timestamp, ToolUse};
-use everturn_tools::{FormRequest, Pause, Reporter, SchemaCheck, Tool, ToolContext, ToolKind, WaitRequest, cap_output};
+use everturn_tools::{FormRequest, Pause, Reporter, Tool, ToolContext, ToolKind, WaitRequest, cap_output};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
@@ -40,12 +40,18 @@ pub(crate) struct Outcome {
 
 impl Turn {
     /// Who answers a call, by the session's settings.
-    pub(crate) fn route(&self, name: &str, input: &Json) -> CallRoute {
+    pub(crate) async fn route(&self, name: &str, input: &Json) -> CallRoute {
         if let Some(tool) = self.config.client_tools.iter().find(|tool| tool.name == name) {
             let is_strict = self.state.options.strict_tools.iter().any(|strict| strict == name);
+            if !is_strict {
+                return CallRoute::Client;
+            }
+            let schemas = self.shared.tools.schemas();
             // A schema that cannot be compiled holds no call up.
-            let schema = is_strict.then(|| SchemaCheck::default().compile(&tool.input_schema).ok()).flatten();
-            return match schema.map_or(Ok(()), |schema| schema.validate(input)) {
+            let Ok(schema) = schemas.compile(self.tenant.as_str(), &tool.input_schema).await else {
+                return CallRoute::Client;
+            };
+            return match schemas.validate(self.tenant.as_str(), &schema, input).await {
                 Ok(()) => CallRoute::Client,
                 Err(reason) => CallRoute::Refused { reason },
             };
@@ -72,13 +78,13 @@ impl Turn {
             }
         };
         // Nobody should be asked to allow a call that cannot run.
-        if let Err(reason) = self.shared.tools.validate(name, input) {
+        if let Err(reason) = self.shared.tools.validate(self.tenant.as_str(), name, input).await {
             return CallRoute::Refused { reason };
         }
         let kind = self.shared.tools.get(name).map(|tool| tool.kind());
         let checked = match kind {
             // To ask somebody whether somebody may be asked would be one question too many.
-            Some(ToolKind::Form) => FormRequest::parse(input).map(|_| CallRoute::Form),
+            Some(ToolKind::Form) => self.check_form(input).await.map(|()| CallRoute::Form),
             Some(ToolKind::Timer) => {
                 let now = self.shared.settings.clock.wall();
                 WaitRequest::parse(input).and_then(|wait| wait.wake_at(now)).map(|_| route)
@@ -86,6 +92,13 @@ impl Turn {
             Some(ToolKind::Runs | ToolKind::Artifact | ToolKind::Result) | None => Ok(route),
         };
         checked.unwrap_or_else(|reason| CallRoute::Refused { reason })
+    }
+
+    /// Whether a model asks for a form that can be shown and answered.
+    async fn check_form(&self, input: &Json) -> Result<(), String> {
+        let form = FormRequest::parse(input)?;
+        let compiled = self.shared.tools.schemas().compile(self.tenant.as_str(), &form.schema).await;
+        compiled.map(drop).map_err(|error| error.to_string())
     }
 
     /// Whether a call is one of the application's tools, be it one that cannot be run.

@@ -12,7 +12,7 @@ use std::{
 
 use everturn_core::{
     CallId, CallState, CancelReason, Content, EffectClass, Event, FailureCode, Finish, Next, Outcome, Phase,
-    SessionConfig, SessionId, StepFinished, TenantId, Timestamp, TurnState, Usage, Wait, next,
+    SessionConfig, SessionId, StepFinished, TenantId, Timestamp, TurnEnded, TurnState, Usage, Wait, next,
 };
 use everturn_store::{Rest, TurnStatus, TurnSummary, Write};
 use futures_util::FutureExt as _;
@@ -33,6 +33,7 @@ use crate::{
     session_head::SessionHead,
     told::Told,
     turn_log::{Pushed, TurnLog},
+    unnamed_overflow::{Faults, Lengths},
     warm_sessions::{WaitingTurn, WarmSession},
     watchdog::Silences,
 };
@@ -89,10 +90,18 @@ pub(crate) struct Turn {
     pub(crate) spoken: Option<Spoken>,
     /// How long the request was that was sent last, in tokens.
     pub(crate) sent: u64,
+    /// The shortest request that a model has found too long, in tokens, and which of the agent's models it was.
+    pub(crate) overflowed: Option<(usize, u64)>,
+    /// How long conversations may be, as answers and faults have shown.
+    pub(crate) lengths: Lengths,
+    /// Faults without words of the step under way.
+    pub(crate) faults: Faults,
     /// Whether the model was silent when it was asked for a summary.
     pub(crate) is_summariser_silent: bool,
     /// How long the conversation was when no summary of it could be made, in tokens.
     pub(crate) unsummarised: Option<u64>,
+    /// Ties the session's calls to one cache at the provider.
+    pub(crate) cache_key: String,
     /// Which of the agent's models is in use.
     pub(crate) model: usize,
     /// The documents that history speaks of.
@@ -109,6 +118,8 @@ pub(crate) struct Turn {
     pub(crate) notices_told: Vec<String>,
     /// Answers of the step under way that did not have the format that was asked for.
     pub(crate) misfits: Vec<Misfit>,
+    /// Whether it is known that the tenant and the key have tokens of the day left.
+    pub(crate) has_tokens: bool,
     /// When calls began to run, for those that a stop ends.
     pub(crate) begun: HashMap<CallId, Instant>,
 }
@@ -126,14 +137,14 @@ impl Turn {
     /// Keeps what the session's next turn will need.
     fn keep_warm(self) {
         let head = self.session_head();
-        let Self { shared, tenant, session, log, state, mut earlier, spoken, .. } = self;
+        let Self { shared, tenant, session, log, state, mut earlier, spoken, lengths, .. } = self;
         // History is added to in place if nobody else holds it.
         drop(spoken);
         let waiting = match &state.phase {
             Phase::Ended(ended) => {
                 let (messages, usage) = (state.messages(), state.usage);
                 let (compaction, outcome) = (state.compaction.clone(), ended.outcome.clone());
-                earlier.push(FinishedTurn { messages, compaction, outcome, usage });
+                earlier.push(FinishedTurn { messages, compaction, outcome, usage, lengths: Some(lengths) });
                 None
             }
             Phase::Waiting(_) => Some(Box::new(WaitingTurn { state, version: log.rest_version() })),
@@ -208,6 +219,7 @@ impl Turn {
                 Next::Step | Next::RestartStep | Next::RetryStep | Next::Compact if self.shared.draining() => {
                     return Err(Stopped::Draining);
                 }
+                Next::Step if self.waits_for_tokens().await? => return Ok(()),
                 Next::Step => self.step().await?,
                 Next::RestartStep => self.restart_step().await?,
                 Next::RetryStep => self.retry_step().await?,
@@ -300,7 +312,14 @@ impl Turn {
 
     /// Ends a turn that no step runs in.
     pub(crate) async fn end(&mut self, outcome: Outcome) -> Result<(), Stopped> {
-        self.rest(vec![Event::TurnEnded(self.state.ended(outcome))], Vec::new()).await
+        self.rest(vec![Event::TurnEnded(self.ended(&self.state, outcome))], Vec::new()).await
+    }
+
+    /// The end of the turn, with all that it used.
+    fn ended(&self, state: &TurnState, outcome: Outcome) -> TurnEnded {
+        let mut ended = state.ended(outcome);
+        ended.usage += self.unlogged();
+        ended
     }
 
     /// Ends a turn wherever it stands: what a step has produced is kept, open calls are answered.
@@ -330,7 +349,7 @@ impl Turn {
             application: self.is_applications(&open.call.name, &open.route),
         };
         events.extend(state.open_calls().map(cut_off));
-        events.push(Event::TurnEnded(state.ended(outcome)));
+        events.push(Event::TurnEnded(self.ended(&state, outcome)));
         self.rest(events, writes).await
     }
 

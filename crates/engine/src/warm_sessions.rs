@@ -174,7 +174,7 @@ mod tests {
         for _ in 0..turns {
             let messages = vec![Message::user("x".repeat(1000))];
             let (compaction, outcome, usage) = (None, Outcome::Completed, Usage::default());
-            earlier.push(FinishedTurn { messages, compaction, outcome, usage });
+            earlier.push(FinishedTurn { messages, compaction, outcome, usage, lengths: None });
         }
         WarmSession { earlier, last: turn(last), waiting: None, head: None }
     }

@@ -6,9 +6,14 @@ use axum::{
     Router,
     body::Bytes,
     extract::State,
+    middleware::from_fn_with_state,
     response::{IntoResponse as _, Response},
 };
-use everturn_http::document::{self, BEARER_KEY, SECRET_KEY, STREAM_TOKEN};
+use everturn_http::{
+    Keys, RefusedOpenly,
+    document::{self, BEARER_KEY, SECRET_KEY, STREAM_TOKEN},
+    own_host,
+};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -30,7 +35,8 @@ A durable agent server: every turn runs to its end, whatever happens to the clie
 several protocols, each with its own shapes and errors; what is begun in one can be read in another.
 
 Every answer has the header `X-Request-Id`, by which the server's log knows it: the client's own, if it sent a sound one. \
-Every answer can be read from any origin. A path of ours that is called with a method that it does not take answers 405.";
+Where keys are needed, pages of any origin can read every answer, unless the configuration names origins; without \
+keys only pages of this machine call. A path of ours that is called with a method that it does not take answers 405.";
 
 /// Joins what dialects give. Two schemas of one name must be one schema.
 pub(crate) fn join(parts: impl IntoIterator<Item = OpenApiRouter>) -> OpenApiRouter {
@@ -48,8 +54,10 @@ fn clash(one: &OpenApiRouter, other: &OpenApiRouter) -> Option<String> {
 }
 
 /// The routes, and the document of them as one more.
-pub(crate) fn served(routes: OpenApiRouter) -> Router {
-    let own = document::tagged(OpenApiRouter::default().routes(routes!(show)), "Operations", &[]);
+pub(crate) fn served(routes: OpenApiRouter, keys: Arc<Keys>) -> Router {
+    let own = OpenApiRouter::default().routes(routes!(show));
+    let own = document::behind(own, |router| router.layer(from_fn_with_state(keys, own_host)));
+    let own = document::tagged(own, "Operations", &[]);
     let (own, own_document) = own.split_for_parts();
     let (routes, mut document) = routes.split_for_parts();
     document.merge(own_document);
@@ -126,6 +134,7 @@ struct Served {
             example = json!({ "openapi": "3.1.0" }),
         ),
         (status = 304, description = "The client has it"),
+        RefusedOpenly,
     ),
     security(()),
 )]

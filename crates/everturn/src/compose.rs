@@ -72,6 +72,7 @@ pub(crate) fn agents(config: &Config, providers: &Providers) -> anyhow::Result<A
             model_options: ModelOptions { max_output_tokens: agent.max_output_tokens, ..agent.model_options.clone() },
             body: agent.body.clone(),
             titles: agent.titles,
+            client_trust: agent.client_trust,
         })
     };
     Ok(Agents::new(config.agents.iter().map(agent).collect::<Result<_, _>>()?))
@@ -174,6 +175,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         artifact_bytes: limits.artifact_bytes,
         document_bytes: limits.document_bytes,
         document_context_bytes: limits.document_context_bytes,
+        form_answer_bytes: limits.form_answer_bytes,
         retention: config.retention,
         concurrent_turns: limits.concurrent_turns,
         queued_turns: limits.queued_turns,

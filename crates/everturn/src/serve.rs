@@ -8,16 +8,13 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use axum::{
-    Router, middleware,
-    response::{IntoResponse as _, Response},
-};
+use axum::{Router, middleware, response::Response};
 use everturn_aap::Aap;
 use everturn_engine::{Accounts, Engine, Metrics, Parts};
 use everturn_goose::Goose;
 use everturn_http::{
-    BodyLimits, Connections, HttpMetrics, Keys, Operations, Report, Tls, TlsFiles, Views, cors, count_answers, docs,
-    operations, request_id, serve, views,
+    BodyLimits, Connections, HttpMetrics, Keys, MetricsKey, Operations, Origins, Report, Tls, TlsFiles, Views,
+    count_answers, cross_origin, docs, end_with_key, operations, problem, request_id, serve, views,
 };
 use everturn_mcp::{Backoff, Mcp};
 use everturn_native::Native;
@@ -55,10 +52,12 @@ const RENEWAL_INTERVAL: Duration = Duration::from_secs(60);
 pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()> {
     // First, so that a signal during a long start is not lost.
     let stop = stop_signal()?;
+    let renew = hangup_signal()?;
+    keep_memory_private();
     allow_many_connections(config.limits.connections);
     save_memory();
     let recipes = compose::recipes(&config)?;
-    let tls = config.tls.clone().map(open_tls).transpose()?;
+    let tls = config.tls.clone().map(|files| open_tls(files, renew)).transpose()?;
     let StoreLocation::Sqlite(path) = &config.store;
     let (path, durability) = (path.clone(), compose::durability(config.durability));
     let had_data = path.exists();
@@ -159,18 +158,28 @@ fn app(
     let projections = everturn_aap::projections().into_iter().chain(everturn_native::projections());
     let projections = projections.chain(everturn_goose::projections()).chain(everturn_openai::projections());
     let any_view = views(Views::new(engine.clone(), Arc::clone(keys), silence, projections));
+    let metrics_key = config.metrics_key.as_ref().map(|key| MetricsKey::new(key.expose_secret()));
     let all = [
-        operations(Operations { engine: engine.clone(), registry: Arc::new(registry), mcp }),
+        operations(Operations {
+            engine: engine.clone(),
+            registry: Arc::new(registry),
+            keys: Arc::clone(keys),
+            metrics_key,
+            mcp,
+        }),
         any_view,
         everturn_native::routes(native),
         everturn_goose::routes(goose),
         everturn_openai::routes(openai),
         aap,
     ];
-    api_document::served(api_document::join(all))
-        .merge(docs())
+    let origins = Origins::new(Arc::clone(keys), config.origins.clone());
+    api_document::served(api_document::join(all), Arc::clone(keys))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn(cors))
+        .layer(middleware::from_fn_with_state(Arc::clone(keys), end_with_key))
+        .layer(middleware::from_fn_with_state(origins, cross_origin))
+        // Pages that show what everybody may know, also to people who follow a link.
+        .merge(docs())
         .layer(middleware::from_fn_with_state(metrics, count_answers))
         .layer(middleware::from_fn(request_id))
 }
@@ -178,25 +187,37 @@ fn app(
 /// What a client is told when we crash over its request.
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     let message = "the server met a fault; its log has the details under this answer's X-Request-Id";
-    // In the words of every dialect: nobody knows any more which one it was.
-    let detail = serde_json::json!({ "code": "INTERNAL", "message": message });
-    let body = serde_json::json!({ "error": message, "message": message, "detail": detail });
-    (StatusCode::INTERNAL_SERVER_ERROR, axum::Json(body)).into_response()
+    problem(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", message)
 }
 
 /// Opens the certificate, and reads it again when it changes or at SIGHUP.
-fn open_tls(files: TlsFiles) -> anyhow::Result<Tls> {
+fn open_tls(files: TlsFiles, renew: mpsc::Receiver<()>) -> anyhow::Result<Tls> {
     let tls = Tls::open(files)?;
+    tokio::spawn(tls.clone().renew(RENEWAL_INTERVAL, renew));
+    Ok(tls)
+}
+
+/// Tells of each SIGHUP. Without anybody who listens, it must not end the process either: terminals and service managers send
+/// it where they mean "read your files again".
+fn hangup_signal() -> anyhow::Result<mpsc::Receiver<()>> {
     let mut hangup = signal(SignalKind::hangup())?;
     let (tell, told) = mpsc::channel(1);
-    tokio::spawn(tls.clone().renew(RENEWAL_INTERVAL, told));
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
+            tracing::info!("SIGHUP: certificates are read again; other settings change with the next start");
             // One that waits is as good as two.
             let _ = tell.try_send(());
         }
     });
-    Ok(tls)
+    Ok(told)
+}
+
+/// Keeps other processes of the same user, such as MCP servers, from reading this process's memory and environment.
+fn keep_memory_private() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "other processes of this user can read this server's memory");
+    }
 }
 
 /// Seals secret options with the configured key, or with one that is kept beside the database.

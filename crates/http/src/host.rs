@@ -3,9 +3,16 @@
 //! A server without keys serves those who call this machine by one of its own names. A page on the web can have its own
 //! name resolve to this machine; the browser then sends that name, in one of the places where a request has it.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
-use http::{HeaderMap, HeaderValue, Version, header, request::Parts, uri::Authority};
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::Response,
+};
+use http::{HeaderMap, HeaderValue, StatusCode, Version, header, request::Parts, uri::Authority};
+
+use crate::{Keys, problem};
 
 /// Stands for a host that nobody named. It belongs to nobody, by RFC 2606.
 pub(crate) const UNNAMED: HeaderValue = HeaderValue::from_static("unnamed.invalid");
@@ -49,6 +56,15 @@ pub(crate) fn settle(request: &mut Parts) -> Result<(), HostError> {
     }
     request.headers.entry(header::HOST).or_insert(UNNAMED);
     Ok(())
+}
+
+/// Refuses requests for a foreign host where callers need no key, for routes that are open to everybody. The others find out
+/// together with who calls.
+pub async fn own_host(State(keys): State<Arc<Keys>>, request: Request, next: Next) -> Response {
+    match keys.check_host(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => problem(StatusCode::FORBIDDEN, "HOST_REFUSED", &refused.to_string()),
+    }
 }
 
 /// Nothing is a host, too: that of a target that has none.

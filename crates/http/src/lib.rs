@@ -6,7 +6,6 @@ mod activity;
 mod auth;
 mod body;
 mod connection;
-mod cors;
 mod docs;
 pub mod document;
 mod forwarded;
@@ -17,6 +16,8 @@ mod keys;
 mod metrics;
 mod object;
 mod operations;
+mod origins;
+mod problem;
 mod proxies;
 mod renewal;
 mod request_id;
@@ -29,14 +30,18 @@ mod views;
 
 pub use auth::{AuthError, Caller, NoScope, Scope, retry_seconds};
 pub use body::{BodyError, BodyLimits, parse_json, read_body};
-pub use cors::cors;
 pub use docs::docs;
 pub use frame_stream::{Snapshots, frame_stream};
+pub use host::own_host;
 pub use idempotency::{IDEMPOTENCY_KEY, KeyError, named_submission, submission_key};
-pub use keys::{BookError, Key, KeyInfo, KeyStatus, Keys, MAX_KEY_NAME, MAX_LIVE_KEYS, NewKey, Quotas};
+pub use keys::{
+    BookError, Key, KeyInfo, KeyStatus, Keys, MAX_KEY_NAME, MAX_LIVE_KEYS, MetricsKey, NewKey, Quotas, end_with_key,
+};
 pub use metrics::{HttpMetrics, count_answers};
 pub use object::Object;
 pub use operations::{Operations, Report, operations};
+pub use origins::{NoOrigin, Origin, Origins, cross_origin};
+pub use problem::{RefusedOpenly, problem};
 pub use proxies::{ClientAddress, Proxies, ProxyHeaders};
 pub use request_id::request_id;
 pub use server::{Connections, serve};

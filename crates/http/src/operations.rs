@@ -5,16 +5,20 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use axum::{
     Json,
     extract::State,
+    middleware::from_fn_with_state,
     response::{IntoResponse, Response},
 };
 use everturn_engine::Engine;
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::document;
+use crate::{
+    Keys, MetricsKey, RefusedOpenly, document, own_host,
+    problem::{NoMetricsKey, Problem, problem},
+};
 
 /// What the routes need.
 #[derive(Clone, Debug)]
@@ -23,6 +27,10 @@ pub struct Operations {
     pub engine: Engine,
     /// What is counted.
     pub registry: Arc<Registry>,
+    /// Without keys, only requests for this machine are answered.
+    pub keys: Arc<Keys>,
+    /// The key that `/metrics` asks for.
+    pub metrics_key: Option<MetricsKey>,
     /// How the MCP servers are. They do not make this server unready: turns can do without.
     pub mcp: Report,
 }
@@ -46,7 +54,11 @@ impl fmt::Debug for Report {
 
 /// `/healthz`, `/readyz`, `/metrics`. Open without a key: they hold no content of anybody's.
 pub fn operations(operations: Operations) -> OpenApiRouter {
-    let routes = OpenApiRouter::default().routes(routes!(healthy)).routes(routes!(ready)).routes(routes!(metrics));
+    let guarded = OpenApiRouter::default().routes(routes!(ready)).routes(routes!(metrics));
+    let keys = Arc::clone(&operations.keys);
+    let guarded = document::behind(guarded, |router| router.layer(from_fn_with_state(keys, own_host)));
+    let routes = OpenApiRouter::default().routes(routes!(healthy)).merge(guarded);
+    let routes = document::with_schema::<Problem<'_>, _>(routes);
     document::tagged(routes, "Operations", &[]).with_state(operations)
 }
 
@@ -113,6 +125,7 @@ struct ServerReport {
                 "mcp": { "time": { "state": "failed", "tools": 0, "restarts": 1 } },
             })),
         )),
+        RefusedOpenly,
     ),
     security(()),
 )]
@@ -133,23 +146,33 @@ async fn ready(State(operations): State<Operations>) -> Response {
 
 /// Tell what is counted
 ///
-/// For Prometheus, in the OpenMetrics text format.
+/// For Prometheus, in the OpenMetrics text format. Open to everybody, unless `[metrics] key` is configured.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "ops_metrics",
-    responses((
-        status = 200, description = "All counters and gauges",
-        content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        body = String, example = json!("# TYPE everturn_http_answers counter\n# EOF\n"),
-    )),
+    responses(
+        (
+            status = 200, description = "All counters and gauges",
+            content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            body = String, example = json!("# TYPE everturn_http_answers counter\n# EOF\n"),
+        ),
+        NoMetricsKey,
+        RefusedOpenly,
+    ),
     security(()),
 )]
-async fn metrics(State(operations): State<Operations>) -> impl IntoResponse {
+async fn metrics(State(operations): State<Operations>, headers: HeaderMap) -> Response {
+    if operations.metrics_key.as_ref().is_some_and(|key| !key.is_shown(&headers)) {
+        let message = "/metrics of this server wants a key of its own, that of [metrics] key in the configuration: send the \
+                       header Authorization: Bearer <key>";
+        let refused = problem(StatusCode::UNAUTHORIZED, "AUTH_TOKEN_INVALID", message);
+        return ([(header::WWW_AUTHENTICATE, "Bearer")], refused).into_response();
+    }
     let mut text = String::new();
     match encode(&mut text, &operations.registry) {
         Ok(()) => {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            (StatusCode::OK, [(header::CONTENT_TYPE, kind)], text)
+            ([(header::CONTENT_TYPE, kind)], text).into_response()
         }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, [(header::CONTENT_TYPE, "text/plain")], format!("{error}\n")),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }
 }

@@ -13,7 +13,7 @@ use axum::{
     response::Response,
 };
 use everturn_core::{SessionId, TurnId};
-use everturn_engine::{Cursor, Engine, OpenError, Projection};
+use everturn_engine::{Cursor, Engine, OpenError, Projection, TokenHolder};
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::json;
@@ -23,6 +23,7 @@ use crate::{
     Keys, Scope,
     document::{self, BEARER_KEY, STREAM_TOKEN},
     event_stream,
+    keys::OpenedFor,
     stream::no_more,
     view_error::{ErrorBody, Refused, ViewError},
 };
@@ -146,10 +147,14 @@ async fn view(
     let ids: Option<(SessionId, TurnId)> =
         path.ok().and_then(|Path((session, turn))| Some((session.parse().ok()?, turn.parse().ok()?)));
     let token = query.as_ref().ok().and_then(|Query(query)| query.token.as_deref());
+    let mut opened_for = None;
     let tenant = match (token, &ids) {
         (Some(token), Some((session, turn))) => {
-            let tenant = views.engine.open_stream_token(token, session, turn);
-            tenant.ok_or(ViewError::token())?
+            let holder = views.engine.open_stream_token(token, session, turn);
+            let is_live = |holder: &TokenHolder| holder.key.as_ref().is_none_or(|key| views.keys.is_live(key));
+            let TokenHolder { tenant, key } = holder.filter(is_live).ok_or(ViewError::token())?;
+            opened_for = key.map(OpenedFor);
+            tenant
         }
         (Some(_), None) => return Err(ViewError::token()),
         (None, _) => {
@@ -172,8 +177,12 @@ async fn view(
         None => Cursor::default(),
     };
     let (session, turn) = ids.ok_or(OpenError::NotFound)?;
-    Ok(match views.engine.read_turn(&tenant, &session, &turn, projection, cursor).await? {
+    let mut response = match views.engine.read_turn(&tenant, &session, &turn, projection, cursor).await? {
         Some(reader) => event_stream(reader, views.silence),
         None => no_more(&session, &turn),
-    })
+    };
+    if let Some(key) = opened_for {
+        response.extensions_mut().insert(key);
+    }
+    Ok(response)
 }

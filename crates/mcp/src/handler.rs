@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use everturn_core::Json;
-use everturn_tools::{Question, Reply, SchemaCheck};
+use everturn_tools::{Question, Reply};
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
@@ -66,7 +66,8 @@ impl Handler {
             Some(written) => written,
             None => Json::of(&schema).map_err(|error| invalid(error.to_string()))?,
         };
-        SchemaCheck::default().compile(&schema).map_err(|error| invalid(error.to_string()))?;
+        let compiled = self.ears.schemas.compile(&self.ears.server, &schema).await;
+        compiled.map_err(|error| invalid(error.to_string()))?;
         let (title, description) = title_and_rest(message);
         let question = Question { title, description, schema };
         let reply = tokio::select! {

@@ -288,6 +288,8 @@ impl Server {
             link: Link::default(),
             chatter: self.chatter.clone(),
             peeked: Peeked::default(),
+            schemas: around.tools.schemas().clone(),
+            server: format!("mcp/{}", self.config.name),
             one_channel: matches!(self.config.endpoint, Endpoint::Stdio { .. }),
         };
         tokio::select! {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use everturn_core::Json;
+use everturn_tools::Schemas;
 use rmcp::{
     RoleClient,
     model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage, ServerNotification},
@@ -36,6 +37,10 @@ pub(crate) struct Ears {
     pub(crate) link: Link,
     pub(crate) chatter: Chatter,
     pub(crate) peeked: Peeked,
+    /// Where the schemas of its questions are compiled.
+    pub(crate) schemas: Schemas,
+    /// The name under which it waits for that.
+    pub(crate) server: String,
     /// Whether all calls share one channel, so that nothing says which of them a question is of.
     pub(crate) one_channel: bool,
 }

@@ -128,6 +128,8 @@ pub struct ModelError {
     pub message: String,
     /// How long the provider asked us to wait.
     pub retry_after: Option<Duration>,
+    /// Whether the provider has refused the request without a word of why.
+    pub says_nothing: bool,
 }
 
 /// Kinds of failure, as far as they matter to what happens next.
@@ -151,7 +153,7 @@ pub enum ModelErrorKind {
 impl ModelError {
     /// A failure without a wish to wait.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None }
+        Self { kind, message: message.into(), retry_after: None, says_nothing: false }
     }
 
     /// Whether the same call may succeed later.
@@ -174,6 +176,22 @@ pub trait Model: Send + Sync + fmt::Debug + 'static {
     /// How many tokens its context holds, input and answer together, as far as anybody knows by now. An answer that
     /// says otherwise corrects it.
     fn context_window(&self) -> Option<u64>;
+
+    /// The window as refusals of too long conversations have told it: no setting makes it larger.
+    fn refused_window(&self) -> Option<u64> {
+        None
+    }
+
+    /// The window that fields of the request's body ask for, where its provider is told which window to use.
+    fn window_of_body(&self, _body: &Json) -> Option<u64> {
+        None
+    }
+
+    /// How many tokens its provider counts for a hundred of ours ([`everturn_core::context`]) in a conversation, by its
+    /// [`ModelRequest::cache_key`]: as far as its answers have told, and never less than a hundred.
+    fn density(&self, _conversation: Option<&str>) -> u64 {
+        100
+    }
 
     /// The longest answer that it gives, in tokens, as far as anybody knows by now.
     fn max_output(&self) -> Option<u64> {

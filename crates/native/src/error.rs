@@ -103,6 +103,7 @@ impl ApiError {
                 | UpdateError::TooManyClientTools { .. }
                 | UpdateError::ToolName(_)
                 | UpdateError::Schema { .. }
+                | UpdateError::OutputSchema(_)
                 | UpdateError::UnknownOption { .. }
                 | UpdateError::NotAChoice { .. }
                 | UpdateError::OptionTooLong { .. }

@@ -8,6 +8,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
+use everturn_engine::TokenHolder;
 use everturn_http::{Object, Scope, parse_json, read_body};
 use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
@@ -85,7 +86,8 @@ pub(crate) async fn create(
         let Object(request) = parse_json(&body, api.limits)?;
         request
     };
-    let made = api.engine.stream_token(&caller.tenant, &session, &turn, request.lifetime()?).await?;
+    let holder = TokenHolder { tenant: caller.tenant, key: caller.account.key.clone() };
+    let made = api.engine.stream_token(&holder, &session, &turn, request.lifetime()?).await?;
     let (token, expires_at) = made.ok_or_else(|| ApiError::no(Thing::Message, turn.as_str()))?;
     let body = Json(TokenOut { token, expires_at: rfc3339(expires_at) });
     Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], body).into_response())

@@ -161,12 +161,13 @@ impl Api {
     }
 
     /// A new session, of all that was said.
-    async fn start_anew(&self, asked: &Asked, conversation: Conversation) -> Result<Running, ApiError> {
+    async fn start_anew(&self, asked: &Asked, mut conversation: Conversation) -> Result<Running, ApiError> {
         check_history(&conversation.messages)?;
         let missing = conversation.missing();
         if !missing.is_empty() {
             return Err(missing_results(&missing));
         }
+        self.restore_reasoning(&asked.caller, &mut conversation).await?;
         let agent = self.agent_of_model(asked).await?;
         check_images(contents(&conversation.messages), &agent)?;
         let Parameters { tools, .. } = &asked.parameters;
@@ -220,8 +221,8 @@ impl Api {
         let agents = self.engine.agents();
         let name = match asked.model.as_deref().filter(|name| !name.is_empty()) {
             None => agents.iter().next().map(|agent| agent.name.clone()).unwrap_or_default(),
-            Some(name) => match self.models.get(name).or_else(|| self.models.get("*")) {
-                Some(agent) => agent.clone(),
+            Some(name) => match self.mapped(name) {
+                Some(agent) => agent.to_owned(),
                 None => return Err(no_model(name, agents.iter().map(|agent| agent.name.as_str()))),
             },
         };

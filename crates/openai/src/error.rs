@@ -140,6 +140,9 @@ impl ApiError {
                 | Refused::Missing(_) => Self::invalid("messages", refused),
             },
             SubmitError::Update(UpdateError::Seal(_)) => Self::internal(&error),
+            SubmitError::Update(UpdateError::OutputSchema(error)) => {
+                Self::invalid("response_format.json_schema.schema", error)
+            }
             SubmitError::Update(update) => Self::invalid("tools", update),
             SubmitError::KeyReused { .. } => Self::conflict("idempotency_key_reused", error.to_string()).for_good(),
             SubmitError::QueueFull { .. } => Self::conflict("session_busy", error.to_string()),

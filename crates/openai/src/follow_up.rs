@@ -270,9 +270,19 @@ impl Api {
         record: &SessionRecord,
         results: &[ToolResult],
     ) -> Result<Option<TurnRecord>, ApiError> {
+        let mut places = results.iter().filter_map(|result| result.place.as_ref());
+        self.turn_with(caller, record, places.find(|place| place.session == record.id)).await
+    }
+
+    /// The turn of a session that has made a call; the last one for no call in particular.
+    pub(crate) async fn turn_with(
+        &self,
+        caller: &Caller,
+        record: &SessionRecord,
+        place: Option<&CallPlace>,
+    ) -> Result<Option<TurnRecord>, ApiError> {
         let (tenant, session) = (&caller.tenant, &record.id);
         let Some(last) = &record.last_turn else { return Ok(None) };
-        let place = results.iter().filter_map(|result| result.place.as_ref()).find(|place| place.session == *session);
         let last = self.engine.turn(tenant, session, &last.id).await?;
         let Some(place) = place else { return Ok(last) };
         if last.as_ref().is_some_and(|last| place.may_be_of(&last.id) && has_call(last, place)) {

@@ -22,6 +22,7 @@ mod models;
 mod out;
 mod parameters;
 mod projection;
+mod reasoning;
 mod request;
 mod response_format;
 mod routes;

@@ -11,6 +11,7 @@ use crate::{
     error::ApiError,
     files::File,
     parameters::object,
+    reasoning::{ClientCall, reasoning_of, with_reasoning},
     request::{MessageIn, ToolCallIn},
 };
 
@@ -126,6 +127,32 @@ impl Conversation {
         Ok(Self { messages, news, goes_on, files, ids })
     }
 
+    /// Where the last of its calls was made, if we have made one.
+    pub(crate) fn last_place(&self) -> Option<CallPlace> {
+        let calls = self.messages.iter().rev().flat_map(Message::tool_uses);
+        calls.filter_map(|call| self.ids.get(&call.id)).find_map(|id| call_id::place(id))
+    }
+
+    /// Adds reasoning to the answers that made calls, by their text and calls.
+    pub(crate) fn change_answers(
+        &mut self,
+        reasoning: impl Fn(&str, &[ClientCall<'_>]) -> Option<(String, Option<String>)>,
+    ) {
+        let Self { messages, ids, .. } = self;
+        for message in messages.iter_mut() {
+            let id = |call: &ToolUse| ids.get(&call.id).map(String::as_str).unwrap_or_default();
+            let calls: Vec<_> = message.tool_uses().map(|call| ClientCall { id: id(call), call }).collect();
+            let Message::Assistant { content } = &*message else { continue };
+            if calls.is_empty() {
+                continue;
+            }
+            if let Some((thinking, signature)) = reasoning(&content.text(), &calls) {
+                let content = with_reasoning(content, thinking, signature);
+                *message = Message::Assistant { content };
+            }
+        }
+    }
+
     /// The calls whose results are missing, as the client knows them: those of the assistant's last message, of which there
     /// are results at the end.
     pub(crate) fn missing(&self) -> Vec<String> {
@@ -207,12 +234,15 @@ impl Reader {
     }
 
     fn assistant(&mut self, place: Place, message: MessageIn) -> Result<Message, ApiError> {
+        let thinking = reasoning_of(&message);
         let content = match (message.content, message.refusal) {
             (Some(content), _) => Content::Text(place.content(content, Speaker::Assistant, &mut self.files)?.lines()),
             (None, refusal) => Content::Text(refusal.unwrap_or_default()),
         };
         let calls = message.tool_calls.unwrap_or_default();
         if calls.is_empty() {
+            let is_empty = content.text().trim().is_empty();
+            let content = if is_empty { content } else { Content::answer(thinking, None, content.text(), Vec::new()) };
             return Ok(Message::Assistant { content });
         }
         let mut uses = Vec::with_capacity(calls.len());
@@ -230,7 +260,7 @@ impl Reader {
             self.ids.insert(call.id.clone(), id);
             uses.push(call);
         }
-        Ok(Message::Assistant { content: Content::answer(String::new(), None, content.text(), uses) })
+        Ok(Message::Assistant { content: Content::answer(thinking, None, content.text(), uses) })
     }
 
     /// A name of its own for a call: some models count their calls anew with every answer.

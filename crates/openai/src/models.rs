@@ -90,7 +90,7 @@ pub(crate) async fn list(State(api): State<Api>, headers: HeaderMap) -> Result<R
     get, path = "/models/{model}", operation_id = "openai_get_model",
     params(("model" = String, Path, description = "The agent's name", example = "assistant")),
     responses(
-        (status = 200, description = "The agent", body = ModelSchema,
+        (status = 200, description = "The agent. A name of `[openai.models]` shows the agent that it is mapped to", body = ModelSchema,
          example = json!({ "id": "assistant", "object": "model", "created": 1_790_000_000, "owned_by": "everturn" })),
         (status = 404, description = "There is no such agent", body = crate::description::ErrorSchema,
          example = json!({ "error": {
@@ -113,8 +113,13 @@ pub(crate) async fn show(
     if let Some(agent) = api.engine.agents().get(&name) {
         return Ok(Json(ModelOut::configured(agent, api.since)).into_response());
     }
-    let stored = api.engine.profile(&caller.tenant, &name).await?.ok_or_else(|| no_model(&name, agents()))?;
-    Ok(Json(ModelOut::stored(&stored)).into_response())
+    if let Some(stored) = api.engine.profile(&caller.tenant, &name).await? {
+        return Ok(Json(ModelOut::stored(&stored)).into_response());
+    }
+    // A mapped name is shown as itself: clients compare the answer's id with what they asked for.
+    let mapped = api.mapped(&name).and_then(|agent| api.engine.agents().get(agent));
+    let agent = mapped.ok_or_else(|| no_model(&name, agents()))?;
+    Ok(Json(ModelOut { id: &name, ..ModelOut::configured(agent, api.since) }).into_response())
 }
 
 /// How many agents an error names.

@@ -340,10 +340,6 @@ mod tests {
                 r#""response_format":{"type":"json_schema","json_schema":{"name":"a"}}"#,
                 "response_format.json_schema.schema",
             ),
-            (
-                r#""response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"array"}}}"#,
-                "response_format.json_schema.schema",
-            ),
             (r#""modalities":["text","audio"]"#, "modalities"),
             (r#""audio":{"voice":"x"}"#, "audio"),
             (r#""functions":[]"#, "functions"),

@@ -78,8 +78,20 @@ pub(crate) struct MessageIn {
     pub(crate) refusal: Option<String>,
     pub(crate) tool_calls: Option<Vec<Object<ToolCallIn>>>,
     pub(crate) tool_call_id: Option<String>,
+    /// The reasoning before an answer, a text. Anything else is none: clients send back what other servers gave them.
+    pub(crate) reasoning_content: Anything,
+    /// The same, as OpenRouter and vLLM call it.
+    pub(crate) reasoning: Anything,
+    pub(crate) reasoning_details: Anything,
     pub(crate) audio: Anything,
     pub(crate) function_call: Anything,
+}
+
+/// One of OpenRouter's `reasoning_details`. Encrypted ones have no text.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ReasoningDetailIn {
+    pub(crate) text: Option<String>,
+    pub(crate) summary: Option<String>,
 }
 
 /// A call, as the assistant made it.

@@ -2,7 +2,6 @@
 
 use everturn_core::{Json, OutputFormat};
 use everturn_http::Object;
-use everturn_tools::SchemaCheck;
 
 use crate::{
     error::ApiError,
@@ -40,9 +39,5 @@ fn schema(json_schema: JsonSchemaIn, missing: impl Fn(&str) -> ApiError) -> Resu
         return Err(ApiError::invalid("response_format.json_schema.name", message));
     }
     let schema = Json::from(schema.ok_or_else(|| missing("json_schema.schema"))?);
-    // The answer is checked against it, so it must be one that can be.
-    SchemaCheck::default()
-        .compile(&schema)
-        .map_err(|error| ApiError::invalid("response_format.json_schema.schema", error))?;
     Ok(OutputFormat::JsonSchema { name, description, schema, strict: strict.unwrap_or(false) })
 }

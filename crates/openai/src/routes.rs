@@ -47,6 +47,11 @@ impl Api {
         caller.require(scope)?;
         Ok(caller)
     }
+
+    /// The agent that `[openai.models]` maps a name to.
+    pub(crate) fn mapped(&self, name: &str) -> Option<&str> {
+        self.models.get(name).or_else(|| self.models.get("*")).map(String::as_str)
+    }
 }
 
 /// The routes, under `/v1`.

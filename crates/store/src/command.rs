@@ -35,10 +35,14 @@ pub enum Command {
     ///
     /// A session has at most one turn that runs or waits. A turn that shall run now is refused as [`Refusal::Changed`]
     /// while another runs, or waits and is not superseded by it, or while turns are queued. A turn that is queued is
-    /// refused so only if the session has another version than expected, or the command says what [`Start::Queued`] rules
-    /// out.
+    /// refused so if the session has another version than expected, or the command says what [`Start::Queued`] rules out.
+    /// But a later version than expected is fine if the session still has a turn that runs, waits or is queued, and the
+    /// settings that the command names: turns that join a queue collide neither with each other nor with those before them.
     BeginTurn(Box<BeginTurn>),
-    /// Takes up a turn that waits, or the first of those that are queued, if no other runs or waits.
+    /// Takes up a turn that waits, or the first queued turn, if no other runs or waits. Refused as
+    /// [`Refusal::Changed`] if the session has another version than expected. But a later one is fine if the turn is queued
+    /// and the session still has the settings that the command names: until the first turn of a queue runs, nothing else in
+    /// its session does.
     ResumeTurn(Box<ResumeTurn>),
     /// Ends a turn that waits or is queued, without running it. Refused as [`Refusal::Changed`] if it does neither, or if
     /// the session has another version than expected.

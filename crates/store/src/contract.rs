@@ -71,6 +71,7 @@ macro_rules! store_contract {
             a_queued_turn_has_not_begun
             nothing_passes_the_queue
             a_turn_is_queued_in_a_session
+            a_queue_does_not_depend_on_the_version
             queueing_again_is_recognised
             a_resting_turn_is_ended
             ending_again_is_recognised
@@ -150,6 +151,7 @@ macro_rules! store_contract {
             claims_fence_the_former_owner
             claims_are_limited_and_oldest_first
             resting_turns_are_not_claimed
+            unfinished_turns_are_read_together
             usage_is_summed_up
             usage_is_read_in_pages
             recognised_commands_count_once

@@ -23,7 +23,7 @@ pub use command::{
 pub use error::StoreError;
 pub use record::{
     ClaimedTurn, DueTurn, NodeId, Record, RecordFilter, RecordKind, RecordRow, SessionRecord, SessionRow, TurnOutline,
-    TurnRecord, TurnStatus, TurnSummary,
+    TurnRecord, TurnStatus, TurnSummary, UnfinishedTurn,
 };
 pub use secrets::{SecretBox, SecretError, SecretPlace};
 pub use session_command::{EndedTurn, NewSession, Shares, TruncateSession};

@@ -1,8 +1,8 @@
 //! What a store gives back.
 
 use everturn_core::{
-    Compaction, Json, KeyId, Message, ModelOptions, Outcome, SessionConfig, SessionId, TenantId, Timestamp, TurnId,
-    Usage, Wait,
+    Compaction, Json, KeyId, Message, ModelOptions, Outcome, Segment, SessionConfig, SessionId, TenantId, Timestamp,
+    TurnId, Usage, Wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -247,4 +247,15 @@ pub struct ClaimedTurn {
     pub epoch: u64,
     /// Seq of the last event that is durable.
     pub head: u64,
+}
+
+/// What is needed to go on with a turn. See [`crate::Store::unfinished`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnfinishedTurn {
+    /// Its session.
+    pub session: SessionRecord,
+    /// The newest turns of the session, newest first; see [`crate::Store::turns_below`].
+    pub turns: Vec<TurnRecord>,
+    /// The beginning of its log; see [`crate::Store::read`].
+    pub log: Vec<Segment>,
 }

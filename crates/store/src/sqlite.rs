@@ -52,7 +52,7 @@ use self::{
 };
 use crate::{
     ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
-    SessionRecord, SessionRow, Store, StoreError, TurnOutline, TurnRecord, UsageRow, UsageSlot,
+    SessionRecord, SessionRow, Store, StoreError, TurnOutline, TurnRecord, UnfinishedTurn, UsageRow, UsageSlot,
 };
 
 /// How many requests wait for the writer. The engine hands over one batch at a time, so this is plenty.
@@ -147,17 +147,7 @@ impl SqliteStore {
         read: impl FnOnce(&Connection, &Place) -> Result<Vec<TurnRecord>, StoreError> + Send + 'static,
     ) -> BoxFuture<'_, Result<Vec<TurnRecord>, StoreError>> {
         let (tenant, session, live) = (tenant.clone(), session.clone(), Arc::clone(&self.live));
-        let read = self.readers.read(move |connection| {
-            // The turn that was started last is the only one that can run. Memory first, then the rows: see `live.rs`.
-            let Some(place) = rows::place(connection, &tenant, &session)? else { return Ok(Vec::new()) };
-            let head = place.last.as_ref().and_then(|turn| Some((live.head(turn)?, turn)));
-            let mut turns = read(connection, &place)?;
-            if let Some((head, id)) = head {
-                turns.iter_mut().filter(|turn| turn.id == *id).for_each(|turn| turn.head = turn.head.max(head));
-            }
-            Ok(turns)
-        });
-        read.boxed()
+        self.readers.read(move |connection| turns_of(connection, &live, &tenant, &session, read)).boxed()
     }
 
     async fn ask<T>(
@@ -168,6 +158,41 @@ impl SqliteStore {
         let requests = self.requests.as_ref().ok_or(StoreError::Closed)?;
         requests.send(request(answer)).await.map_err(|_| StoreError::Closed)?;
         answered.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+/// Turns of a session. The one that runs has the head that it has now.
+fn turns_of(
+    connection: &Connection,
+    live: &LiveTurns,
+    tenant: &TenantId,
+    session: &SessionId,
+    read: impl FnOnce(&Connection, &Place) -> Result<Vec<TurnRecord>, StoreError>,
+) -> Result<Vec<TurnRecord>, StoreError> {
+    // The turn that was started last is the only one that can run. Memory first, then the rows: see `live.rs`.
+    let Some(place) = rows::place(connection, tenant, session)? else { return Ok(Vec::new()) };
+    let head = place.last.as_ref().and_then(|turn| Some((live.head(turn)?, turn)));
+    let mut turns = read(connection, &place)?;
+    if let Some((head, id)) = head {
+        turns.iter_mut().filter(|turn| turn.id == *id).for_each(|turn| turn.head = turn.head.max(head));
+    }
+    Ok(turns)
+}
+
+/// See [`Store::read`].
+fn segments_of(
+    connection: &mut Connection,
+    live: &LiveTurns,
+    turn: &TurnId,
+    seq: u64,
+    max_bytes: usize,
+) -> Result<Vec<Segment>, StoreError> {
+    let rows = live.rows(turn, seq, max_bytes as u64);
+    // Events move from one table to the other, so both must be seen at the same moment.
+    let snapshot = connection.transaction()?;
+    match rows::turn_id(&snapshot, turn)? {
+        Some(turn) => log::read(&snapshot, turn, seq, max_bytes, &rows),
+        None => Ok(Vec::new()),
     }
 }
 
@@ -378,14 +403,25 @@ impl Store for SqliteStore {
 
     fn read(&self, turn: &TurnId, seq: u64, max_bytes: usize) -> BoxFuture<'_, Result<Vec<Segment>, StoreError>> {
         let (turn, live) = (turn.clone(), Arc::clone(&self.live));
+        self.readers.read(move |connection| segments_of(connection, &live, &turn, seq, max_bytes)).boxed()
+    }
+
+    fn unfinished<'a>(
+        &'a self,
+        turns: &'a [ClaimedTurn],
+        page: usize,
+        max_bytes: usize,
+    ) -> BoxFuture<'a, Result<Vec<Option<UnfinishedTurn>>, StoreError>> {
+        let (turns, live) = (turns.to_vec(), Arc::clone(&self.live));
         let read = self.readers.read(move |connection| {
-            let rows = live.rows(&turn, seq, max_bytes as u64);
-            // Events move from one table to the other, so both must be seen at the same moment.
-            let snapshot = connection.transaction()?;
-            match rows::turn_id(&snapshot, &turn)? {
-                Some(turn) => log::read(&snapshot, turn, seq, max_bytes, &rows),
-                None => Ok(Vec::new()),
-            }
+            let read_one = |ClaimedTurn { tenant, session, turn, .. }: &ClaimedTurn| {
+                let Some(record) = rows::session(connection, tenant, session)? else { return Ok(None) };
+                let newest = |connection: &Connection, place: &Place| rows::turns_below(connection, place, None, page);
+                let turns = turns_of(connection, &live, tenant, session, newest)?;
+                let log = segments_of(connection, &live, turn, 0, max_bytes)?;
+                Ok(Some(UnfinishedTurn { session: record, turns, log }))
+            };
+            turns.iter().map(read_one).collect()
         });
         read.boxed()
     }

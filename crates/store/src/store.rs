@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use crate::{
     ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
-    SessionRecord, SessionRow, StoreError, TurnOutline, TurnRecord, UsageRow, UsageSlot,
+    SessionRecord, SessionRow, StoreError, TurnOutline, TurnRecord, UnfinishedTurn, UsageRow, UsageSlot,
 };
 
 /// Keeps sessions, turns and logs, and the records that lie beside them.
@@ -202,4 +202,30 @@ pub trait Store: Send + Sync + 'static {
     /// Empty if there is none (yet), or no such turn. Whoever asks has been given the turn's name by a read of its
     /// tenant.
     fn read(&self, turn: &TurnId, seq: u64, max_bytes: usize) -> BoxFuture<'_, Result<Vec<Segment>, StoreError>>;
+
+    /// What [`Self::session`], [`Self::turns_below`] and [`Self::read`] say of each of these turns, with this many turns
+    /// of its session and bytes of its log at most; `None` where the session is not there. A store for which each read has
+    /// a price makes one of them.
+    fn unfinished<'a>(
+        &'a self,
+        turns: &'a [ClaimedTurn],
+        page: usize,
+        max_bytes: usize,
+    ) -> BoxFuture<'a, Result<Vec<Option<UnfinishedTurn>>, StoreError>> {
+        let read = async move {
+            let mut found = Vec::with_capacity(turns.len());
+            for ClaimedTurn { tenant, session, turn, .. } in turns {
+                found.push(match self.session(tenant, session).await? {
+                    None => None,
+                    Some(record) => Some(UnfinishedTurn {
+                        session: record,
+                        turns: self.turns_below(tenant, session, None, page).await?,
+                        log: self.read(turn, 0, max_bytes).await?,
+                    }),
+                });
+            }
+            Ok(found)
+        };
+        Box::pin(read)
+    }
 }

@@ -5,29 +5,44 @@ use serde_json::{Map, Value};
 
 use crate::{
     SchemaCheck,
-    schema::{Misfit, Values},
+    schema::{Listing, Misfit, Values, Work},
 };
 
 /// How many problems of one answer are told.
 const MAX_PROBLEMS: usize = 10;
 
+/// How the problems of an answer are listed: without the values, which may be secret.
+pub(crate) const LISTING: Listing = Listing { most: MAX_PROBLEMS, values: Values::Hidden };
+
 /// Whether an answer fits the schema of its form. Each problem names the place and what is expected there; there are ten
-/// at most, each short. They show no value of the answer: it may hold a secret.
+/// at most, each short. They show no value of the answer: it may hold a secret. Where others wait for this thread,
+/// [`crate::Schemas::check_answer`] does the same.
 pub fn check_answer(schema: &Json, answer: &Json) -> Result<(), Vec<String>> {
     let schema = SchemaCheck::default().compile(schema).map_err(|error| vec![error.to_string()])?;
-    schema.compare(answer, MAX_PROBLEMS, Values::Hidden).map_err(|misfit| match misfit {
+    schema.compare(answer, LISTING, Work::MOST).map_err(problems)
+}
+
+/// The problems of an answer, in words.
+pub(crate) fn problems(misfit: Misfit) -> Vec<String> {
+    match misfit {
         Misfit::Unreadable(error) => vec![format!("the answer cannot be read: {error}")],
-        Misfit::TooMuchWork => {
-            vec!["the answer is too large or nested too deeply to be checked against the form's schema".to_owned()]
-        }
+        Misfit::TooMuchWork(Work(steps)) => vec![format!(
+            "the answer is too large or nested too deeply to be checked against the form's schema: it would take more than \
+             {steps} steps, which is the limit"
+        )],
+        Misfit::Crashed => vec!["the answer could not be checked, which is a fault of the server".to_owned()],
         Misfit::Problems { mut listed, more } => {
-            if more > 0 {
-                listed.truncate(MAX_PROBLEMS - 1);
-                listed.push(format!("and {} more", more + 1));
+            match more {
+                Some(0) => {}
+                Some(more) => {
+                    listed.truncate(MAX_PROBLEMS - 1);
+                    listed.push(format!("and {} more", more + 1));
+                }
+                None => listed.push("and perhaps more".to_owned()),
             }
             listed
         }
-    })
+    }
 }
 
 /// What a plain chat message says as an answer to a form, if it can be one. It may still not fit the schema.

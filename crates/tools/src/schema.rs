@@ -2,7 +2,12 @@
 //!
 //! Schemas come from outside: from clients with each request, from tool servers, from models. So they are bounded in
 //! size, depth and patterns, may refer only into themselves, and a pair of schema and input that would cost too much to
-//! compare is refused instead of compared.
+//! compare is refused instead of compared. [`crate::Schemas`] compiles and compares where it holds nobody up.
+
+mod keywords;
+mod pattern_cost;
+mod survey;
+mod work;
 
 use std::fmt::Write as _;
 
@@ -10,7 +15,9 @@ use everturn_core::Json;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-use crate::schema_walk::{self, TooMuchWork};
+use survey::Survey;
+use work::TooMuchWork;
+pub(crate) use work::Work;
 
 /// Compiles schemas from outside. The default bounds fit what clients send with a request.
 #[derive(Clone, Copy, Debug)]
@@ -69,23 +76,98 @@ pub enum SchemaError {
         /// How many it may have.
         max: usize,
     },
+    /// A regular expression is too long.
+    #[error("the schema has a regular expression of {bytes} bytes, at most {max} are allowed")]
+    LongPattern {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        max: usize,
+    },
+    /// A regular expression takes too much to compile.
+    #[error(
+        "the schema's regular expression {pattern:?} is too complex: its weight is {weight}, at most {max} is allowed; \
+         repeat less, and fewer Unicode classes such as \\p{{L}}"
+    )]
+    HeavyPattern {
+        /// The expression, shortened.
+        pattern: String,
+        /// How heavy it is.
+        weight: u64,
+        /// How heavy it may be.
+        max: u64,
+    },
+    /// Its regular expressions together take too much to compile.
+    #[error("the schema's regular expressions are too complex: their weight is {weight}, at most {max} is allowed")]
+    HeavyPatterns {
+        /// How heavy they are.
+        weight: u64,
+        /// How heavy they may be.
+        max: u64,
+    },
+    /// The paths of its parts are too long, by long names at many places.
+    #[error(
+        "the paths to the schema's parts have {bytes} bytes together, at most {max} are allowed; shorten its names"
+    )]
+    LongPaths {
+        /// How long they are.
+        bytes: usize,
+        /// How long they may be.
+        max: usize,
+    },
+    /// Its `unevaluatedProperties` and `unevaluatedItems` multiply what there is to compile.
+    #[error(
+        "the schema has unevaluatedProperties or unevaluatedItems within each other, so that more than {max} subschemas \
+         would be compiled; use fewer of them, or additionalProperties"
+    )]
+    Unevaluated {
+        /// How many subschemas may be compiled.
+        max: u32,
+    },
+    /// The schemas that came with it are too long together.
+    #[error("the schemas that come together have more than {max} bytes")]
+    TooLargeTogether {
+        /// How long they may be.
+        max: usize,
+    },
+    /// The regular expressions of the schemas that came with it are too heavy together.
+    #[error(
+        "the regular expressions of the schemas that come together are too complex: their weight is {weight} up to this \
+         schema, at most {max} is allowed"
+    )]
+    HeavyTogether {
+        /// How heavy they are.
+        weight: u64,
+        /// How heavy they may be.
+        max: u64,
+    },
+    /// The compiler failed. A fault of ours.
+    #[error("the schema could not be compiled, which is a fault of the server")]
+    Crashed,
     /// Its references multiply, or come back without descending into the input, so that a check might never end.
     #[error("the schema's references to itself multiply or never end, so that no input can be checked against it")]
     Endless,
 }
 
 /// Largest compiled form of one regular expression, in bytes.
-const PATTERN_BYTES: usize = 1024 * 1024;
+const PATTERN_BYTES: usize = 4 * 1024 * 1024;
+/// Memory in which the matches of one regular expression remember what they found, in bytes.
+const MATCH_BYTES: usize = 128 * 1024;
 /// Steps back that one regular expression may take in one text.
-const PATTERN_BACKTRACKS: usize = 100_000;
-/// How many errors a message lists.
-const LISTED_ERRORS: usize = 5;
-/// Longest text of one error, in bytes: the library quotes the whole offending value.
-const ERROR_BYTES: usize = 300;
+const PATTERN_BACKTRACKS: usize = 20_000;
+/// How many problems a message for a model lists.
+const LISTED_PROBLEMS: usize = 5;
+/// Longest text of one problem, in bytes: the library quotes the whole offending value.
+const PROBLEM_BYTES: usize = 300;
 
 impl SchemaCheck {
-    /// Compiles a schema.
+    /// Compiles a schema. It may take some hundred milliseconds: [`crate::Schemas`] does it where it holds nobody up.
     pub fn compile(&self, schema: &Json) -> Result<Schema, SchemaError> {
+        self.look_through(schema)?.compile()
+    }
+
+    /// Checks all bounds of a schema, and that it refers only into itself, without compiling it.
+    pub(crate) fn look_through(&self, schema: &Json) -> Result<Surveyed, SchemaError> {
         let bytes = schema.as_str().len();
         if bytes > self.max_bytes {
             return Err(SchemaError::TooLarge { bytes, max: self.max_bytes });
@@ -94,24 +176,43 @@ impl SchemaCheck {
         let Ok(root) = serde_json::from_str::<Value>(schema.as_str()) else {
             return Err(SchemaError::TooDeep { max: self.max_depth });
         };
-        if schema_walk::depth(&root) > self.max_depth {
+        if survey::depth(&root) > self.max_depth {
             return Err(SchemaError::TooDeep { max: self.max_depth });
         }
         if !describes_objects(&root) {
             return Err(SchemaError::NotForObjects);
         }
-        let survey = schema_walk::survey(&root)?;
+        let survey = survey::survey(&root)?;
+        Ok(Surveyed { root, survey })
+    }
+}
+
+/// A schema within bounds.
+#[derive(Debug)]
+pub(crate) struct Surveyed {
+    root: Value,
+    survey: Survey,
+}
+
+impl Surveyed {
+    /// The weight of its regular expressions.
+    pub(crate) fn weight(&self) -> u64 {
+        self.survey.weight
+    }
+
+    pub(crate) fn compile(self) -> Result<Schema, SchemaError> {
+        let Self { root, survey } = self;
         let validator = jsonschema::options()
             .offline()
             .with_pattern_options(
                 PatternOptions::fancy_regex()
                     .size_limit(PATTERN_BYTES)
-                    .dfa_size_limit(PATTERN_BYTES)
+                    .dfa_size_limit(MATCH_BYTES)
                     .backtrack_limit(PATTERN_BACKTRACKS),
             )
             .build(&root)
             .map_err(|error| SchemaError::Invalid { location: location(&error), reason: reason(&error) })?;
-        Ok(Schema { validator, expandable: survey.may_expand.then_some(root) })
+        Ok(Schema { validator, root, survey })
     }
 }
 
@@ -128,8 +229,8 @@ fn describes_objects(root: &Value) -> bool {
 #[derive(Debug)]
 pub struct Schema {
     validator: Validator,
-    /// The schema itself, if the cost of a check depends on more than the sizes of schema and input.
-    expandable: Option<Value>,
+    root: Value,
+    survey: Survey,
 }
 
 /// Why a value does not fit a schema.
@@ -137,10 +238,12 @@ pub struct Schema {
 pub(crate) enum Misfit {
     /// It cannot be read as a tree.
     Unreadable(serde_json::Error),
-    /// To compare it would cost too much.
-    TooMuchWork,
-    /// What is wrong with it: the first problems, each with its place, and how many more there are.
-    Problems { listed: Vec<String>, more: usize },
+    /// To compare it would cost more than this.
+    TooMuchWork(Work),
+    /// The comparison failed. A fault of ours.
+    Crashed,
+    /// What is wrong with it: the first problems, each with its place, and how many more there are, if that is known.
+    Problems { listed: Vec<String>, more: Option<usize> },
 }
 
 /// Whether problems show the values that they are about.
@@ -153,42 +256,94 @@ pub(crate) enum Values {
 impl Schema {
     /// Whether the input fits. The message is for the model that made the input: what is wrong, and where.
     pub fn validate(&self, input: &Json) -> Result<(), String> {
-        self.compare(input, LISTED_ERRORS, Values::Shown).map_err(|misfit| match misfit {
-            Misfit::Unreadable(error) => format!("the input cannot be read: {error}"),
-            Misfit::TooMuchWork => {
-                "the input is too large or nested too deeply to be checked against the tool's schema".to_owned()
+        self.compare(input, Listing::FOR_MODELS, Work::MOST).map_err(Misfit::for_model)
+    }
+
+    /// The weight of its regular expressions.
+    pub(crate) fn weight(&self) -> u64 {
+        self.survey.weight
+    }
+
+    /// About how much memory it takes, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        /// Of what is compiled, for each byte of the paths to its parts.
+        const COMPILED: usize = 4;
+        /// Of the automaton, for each state.
+        const STATE: usize = 32;
+        let weight = usize::try_from(self.survey.weight).unwrap_or(usize::MAX);
+        let patterns = weight.saturating_mul(STATE).saturating_add(self.survey.patterns.len() * 2 * MATCH_BYTES);
+        self.survey.path_bytes.saturating_mul(COMPILED).saturating_add(patterns)
+    }
+
+    /// Whether the input fits, if to find out takes no more than `most`.
+    pub(crate) fn compare(&self, input: &Json, listing: Listing, most: Work) -> Result<(), Misfit> {
+        let input: Value = serde_json::from_str(input.as_str()).map_err(Misfit::Unreadable)?;
+        let work = work::rehearse(&self.root, &input, &self.survey.patterns, most)
+            .map_err(|TooMuchWork| Misfit::TooMuchWork(most))?;
+        if self.validator.is_valid(&input) {
+            return Ok(());
+        }
+        if work <= Work::ALL_PROBLEMS {
+            let mut problems = self.validator.iter_errors(&input);
+            let listed = problems.by_ref().take(listing.most).map(|problem| listing.words(problem)).collect();
+            return Err(Misfit::Problems { listed, more: Some(problems.count()) });
+        }
+        // The problems of a large input may be too many to keep, and so may the problems of all alternatives.
+        let first = if self.survey.has_alternatives {
+            "at the top: it does not fit; it is too large to say where".to_owned()
+        } else {
+            self.validator.validate(&input).err().map_or_else(String::new, |problem| listing.words(problem))
+        };
+        Err(Misfit::Problems { listed: vec![first], more: None })
+    }
+}
+
+/// How problems are listed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listing {
+    /// How many, at most.
+    pub(crate) most: usize,
+    /// Whether they show the values that they are about.
+    pub(crate) values: Values,
+}
+
+impl Listing {
+    /// As a model is told them.
+    pub(crate) const FOR_MODELS: Self = Self { most: LISTED_PROBLEMS, values: Values::Shown };
+
+    fn words(self, problem: ValidationError<'_>) -> String {
+        match self.values {
+            Values::Shown => format!("{}: {}", location(&problem), reason(&problem)),
+            Values::Hidden => {
+                format!("{}: {}", location(&problem), shortened(problem.masked_with("the value").to_string()))
             }
-            Misfit::Problems { listed, more } => {
+        }
+    }
+}
+
+impl Misfit {
+    /// The message for the model that made the input.
+    pub(crate) fn for_model(self) -> String {
+        match self {
+            Self::Unreadable(error) => format!("the input cannot be read: {error}"),
+            Self::TooMuchWork(Work(steps)) => format!(
+                "the input is too large or nested too deeply to be checked against the tool's schema: it would take more \
+                 than {steps} steps, which is the limit"
+            ),
+            Self::Crashed => "the input could not be checked, which is a fault of the server".to_owned(),
+            Self::Problems { listed, more } => {
                 let mut message = "the input does not fit the tool's schema:".to_owned();
                 for problem in listed {
                     let _ = write!(message, "\n- {problem}");
                 }
-                if more > 0 {
-                    let _ = write!(message, "\n- and {more} more");
+                match more {
+                    Some(0) => {}
+                    Some(more) => drop(write!(message, "\n- and {more} more")),
+                    None => message.push_str("\n- and perhaps more"),
                 }
                 message
             }
-        })
-    }
-
-    /// Whether the input fits; if not, its first `most` problems.
-    pub(crate) fn compare(&self, input: &Json, most: usize, values: Values) -> Result<(), Misfit> {
-        let input: Value = serde_json::from_str(input.as_str()).map_err(Misfit::Unreadable)?;
-        if let Some(root) = &self.expandable {
-            schema_walk::rehearse(root, &input).map_err(|TooMuchWork| Misfit::TooMuchWork)?;
         }
-        if self.validator.is_valid(&input) {
-            return Ok(());
-        }
-        let mut errors = self.validator.iter_errors(&input);
-        let problem = |error: ValidationError<'_>| match values {
-            Values::Shown => format!("{}: {}", location(&error), reason(&error)),
-            Values::Hidden => {
-                format!("{}: {}", location(&error), shortened(error.masked_with("the value").to_string()))
-            }
-        };
-        let listed = errors.by_ref().take(most).map(problem).collect();
-        Err(Misfit::Problems { listed, more: errors.count() })
     }
 }
 
@@ -204,8 +359,8 @@ fn reason(error: &ValidationError<'_>) -> String {
 }
 
 fn shortened(mut text: String) -> String {
-    if text.len() > ERROR_BYTES {
-        text.truncate(text.floor_char_boundary(ERROR_BYTES));
+    if text.len() > PROBLEM_BYTES {
+        text.truncate(text.floor_char_boundary(PROBLEM_BYTES));
         text.push('…');
     }
     text

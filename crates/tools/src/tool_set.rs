@@ -9,7 +9,7 @@ use std::{
 use everturn_core::Json;
 use tokio::{sync::watch, time::Instant};
 
-use crate::{Resources, Schema, SchemaCheck, SchemaError, Tool};
+use crate::{Resources, Schema, SchemaCheck, SchemaError, Schemas, Tool, schemas::SERVER_WEIGHT};
 
 /// Tools with their compiled schemas. Names are unique.
 ///
@@ -19,6 +19,7 @@ pub struct ToolSet {
     current: RwLock<Current>,
     /// Changes whenever a tool server has said how it is.
     news: watch::Sender<()>,
+    schemas: Schemas,
 }
 
 #[derive(Debug, Default)]
@@ -31,7 +32,7 @@ struct Current {
 #[derive(Debug)]
 struct Entry {
     tool: Arc<dyn Tool>,
-    schema: Schema,
+    schema: Arc<Schema>,
 }
 
 /// What is known of a tool server.
@@ -83,8 +84,13 @@ impl ToolSet {
     /// A set of these tools.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolSetError> {
         let mut current = Current::default();
-        tools.into_iter().try_for_each(|tool| current.add(Entry::of(tool)?))?;
-        Ok(Self { current: RwLock::new(current), news: watch::Sender::default() })
+        tools.into_iter().try_for_each(|tool| current.add(Entry::of(tool, &mut 0)?))?;
+        Ok(Self { current: RwLock::new(current), news: watch::Sender::default(), schemas: Schemas::default() })
+    }
+
+    /// The schemas that come with requests, and from models and tool servers.
+    pub fn schemas(&self) -> &Schemas {
+        &self.schemas
     }
 
     /// Says that a tool server is being started.
@@ -112,7 +118,8 @@ impl ToolSet {
     /// first time, nothing is known of the server. A tool that cannot be taken is left out; the others are there.
     pub fn set_server(&self, server: &str, tools: Result<Vec<Arc<dyn Tool>>, String>) -> Vec<ToolSetError> {
         // Before the lock: to compile schemas takes a while, and everybody looks at the set.
-        let tools = tools.map(|tools| tools.into_iter().map(Entry::of).collect::<Vec<_>>());
+        let mut weight = 0;
+        let tools = tools.map(|tools| tools.into_iter().map(|tool| Entry::of(tool, &mut weight)).collect::<Vec<_>>());
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let mut known = current.servers.remove(server).unwrap_or_default();
         let mut refused = Vec::new();
@@ -220,11 +227,10 @@ impl ToolSet {
     }
 
     /// Whether the input fits the tool of this name. The message is for the model that made the call.
-    pub fn validate(&self, name: &str, input: &Json) -> Result<(), String> {
-        self.read(|current| match current.tools.get(name) {
-            Some(entry) => entry.schema.validate(input),
-            None => Err(format!("there is no tool called {name:?}")),
-        })
+    pub async fn validate(&self, tenant: &str, name: &str, input: &Json) -> Result<(), String> {
+        let schema = self.read(|current| current.tools.get(name).map(|entry| Arc::clone(&entry.schema)));
+        let schema = schema.ok_or_else(|| format!("there is no tool called {name:?}"))?;
+        self.schemas.validate(tenant, &schema, input).await
     }
 
     fn read<T>(&self, look: impl FnOnce(&Current) -> T) -> T {
@@ -242,15 +248,23 @@ fn names(pattern: &str, tool: &dyn Tool) -> bool {
 }
 
 impl Entry {
-    fn of(tool: Arc<dyn Tool>) -> Result<Self, ToolSetError> {
+    /// `weight` is that of the regular expressions of the tools of the same server before.
+    fn of(tool: Arc<dyn Tool>, weight: &mut u64) -> Result<Self, ToolSetError> {
         let name = tool.spec().name.clone();
         if !is_tool_name(&name) {
             return Err(ToolSetError::Name { name });
         }
-        let schema = SchemaCheck::default()
-            .compile(&tool.spec().input_schema)
-            .map_err(|error| ToolSetError::Schema { name, error })?;
-        Ok(Self { tool, schema })
+        let mut compile = || {
+            let surveyed = SchemaCheck::default().look_through(&tool.spec().input_schema)?;
+            let together = weight.saturating_add(surveyed.weight());
+            if together > SERVER_WEIGHT {
+                return Err(SchemaError::HeavyTogether { weight: together, max: SERVER_WEIGHT });
+            }
+            *weight = together;
+            surveyed.compile()
+        };
+        let schema = compile().map_err(|error| ToolSetError::Schema { name, error })?;
+        Ok(Self { tool, schema: Arc::new(schema) })
     }
 }
 

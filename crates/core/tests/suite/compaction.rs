@@ -97,19 +97,28 @@ proptest! {
     }
 }
 
-/// A message of any length, but no system message: those always stay.
+/// A message of any length and density, but no system message: those always stay.
 fn long_message() -> impl Strategy<Value = Message> {
-    let text = |bytes: usize| "x".repeat(bytes);
     prop_oneof![
-        (0..30_000_usize).prop_map(move |bytes| Message::user(text(bytes))),
-        (0..30_000_usize).prop_map(move |bytes| Message::assistant(text(bytes))),
+        long_text(30_000).prop_map(Message::user),
+        long_text(30_000).prop_map(Message::assistant),
         (0..6_u8).prop_map(|id| call(&format!("call_{id}"))),
-        (0..6_u8, 0..40_000_usize).prop_map(move |(id, bytes)| {
-            let input = serde_json::json!({ "path": "a", "content": text(bytes), "lines": vec![7; bytes / 100] });
+        (0..6_u8, long_text(40_000)).prop_map(|(id, text)| {
+            let lines = vec![7; text.len() / 100];
+            let input = serde_json::json!({ "path": "a", "content": text, "lines": lines });
             call_with(&format!("call_{id}"), Json::of(&input).unwrap())
         }),
-        (0..6_u8, 0..60_000_usize).prop_map(|(id, bytes)| result(&format!("call_{id}"), bytes)),
+        (0..6_u8, long_text(60_000)).prop_map(|(id, text)| Message::tool(CallId::new(format!("call_{id}")), text)),
     ]
+}
+
+/// A text whose beginning has another density than its end: words, digits, random letters or another script.
+fn long_text(most: usize) -> impl Strategy<Value = String> {
+    let part = || (0..most / 2, prop_oneof!["x", "word ", "7", "aB", "語", "\\n- "]);
+    (part(), part()).prop_map(|(one, other)| {
+        let fill = |(bytes, unit): (usize, String)| unit.repeat(bytes / unit.len().max(1));
+        fill(one) + &fill(other)
+    })
 }
 
 #[test]
@@ -223,7 +232,7 @@ fn user_messages_stay_verbatim_as_long_as_they_fit() {
     let given = compact(&history, Some(&made));
     assert_eq!(given[2], Message::user(question));
     let Message::User { content } = &given[0] else { panic!("{given:?}") };
-    assert!(content.text().len() < 600 && content.text().contains("bytes of this message are left out"), "{content:?}");
+    assert!(content.text().len() < 800 && content.text().contains("bytes of this message are left out"), "{content:?}");
 }
 
 #[test]
@@ -233,6 +242,25 @@ fn a_message_larger_than_the_window_is_shortened() {
     let given = compact(&history, Some(&made));
     assert!(estimate(&given) <= 1000 && estimate(&given) > 500, "{}", estimate(&given));
     assert!(!made.reads_results, "no result is shortened");
+}
+
+/// What is kept of a message that does not fit is nearly all that fits, whatever it is made of.
+#[test]
+fn a_shortened_message_fills_the_room_that_there_is() {
+    for unit in ["word ", "q", "語", "aB", "7,"] {
+        for percent in [101, 110, 200, 1000] {
+            let text = unit.repeat(40_000);
+            let budget = size(&Message::user(text.clone())) * 100 / percent;
+            let room = Room { fixed: 100, budget, target: budget / 3, summary: budget / 12 };
+            let earlier = [Message::user("first"), Message::assistant("a".repeat(usize::try_from(budget).unwrap()))];
+            for history in [vec![Message::user(text.clone())], [&earlier[..], &[Message::user(text)]].concat()] {
+                let made = plan(&history, None, &room, false, &size).unwrap();
+                let given = room.fixed + estimate(&compact(&history, Some(&carried_out(made))));
+                let is_full = given * 100 >= budget * 92 && given <= budget;
+                assert!(is_full, "{unit:?} {percent} %: {given} of {budget}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -110,9 +110,9 @@ async fn a_turn_that_takes_too_long_keeps_what_it_has() {
         3 thinking "Hm"
         4 text "Half an an"
         5 call c1 look{} (inline)
-        6 step finished: Aborted, 127+5 tokens: [thinking "Hm", "Half an an", c1 look{}]
+        6 step finished: Aborted, 127+4 tokens: [thinking "Hm", "Half an an", c1 look{}]
         7 result c1 error: "Tool call cancelled: the turn took too long"
-        8 ended, 127+5 tokens: cancelled: Timeout
+        8 ended, 127+4 tokens: cancelled: Timeout
         > history
         user: "hi"
         assistant: [thinking "Hm", "Half an an", c1 look{}]

@@ -21,14 +21,14 @@ const WAIT: &str = r#"{"seconds": 20}"#;
 
 /// The clock of the paused runtime, and a wall clock that is set at will.
 #[derive(Debug)]
-struct Clocks {
+pub(super) struct Clocks {
     begun: Instant,
     /// What the wall clock is ahead, in milliseconds.
     ahead: AtomicI64,
 }
 
 impl Clocks {
-    fn new() -> Arc<Self> {
+    pub(super) fn new() -> Arc<Self> {
         Arc::new(Self { begun: Instant::now(), ahead: AtomicI64::new(Timestamp::now().millis()) })
     }
 
@@ -48,7 +48,7 @@ impl Clock for Clocks {
     }
 }
 
-fn with_clock(setup: Setup, clock: &Arc<Clocks>) -> Setup {
+pub(super) fn with_clock(setup: Setup, clock: &Arc<Clocks>) -> Setup {
     let clock = Arc::clone(clock);
     setup.settings(|settings| settings.clock = clock)
 }

@@ -93,6 +93,20 @@ async fn where_no_summary_can_be_made_nothing_changes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_turn_counts_the_summaries_that_could_not_be_used() {
+    let (world, model) = talked(vec![say(" "), stop()]).await;
+    let before = world.engine.session(&world.tenant, &world.session()).await.unwrap().unwrap().usage;
+    let started = world.submit(wish(&world, None)).await.unwrap();
+    let events = leg_of(&world.engine, &started).await;
+    let Some((_, Event::TurnEnded(ended))) = events.last() else { panic!("{events:#?}") };
+    assert!(matches!(ended.outcome, Outcome::Failed { .. }), "{ended:?}");
+    let asked = model.requests().iter().filter(|request| is_summary(request)).count() as u64;
+    assert_eq!((asked, ended.usage.total()), (3, 3 * 110));
+    let after = world.engine.session(&world.tenant, &world.session()).await.unwrap().unwrap().usage;
+    assert_eq!(after.total() - before.total(), 330, "the session counts it, too");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_crash_in_between_is_made_good() {
     let gate = Gate::closed();
     let (world, model) = talked(vec![Beat::Gate(gate.clone()), say("They talked."), stop()]).await;

@@ -108,6 +108,26 @@ async fn an_answer_that_does_not_fit_leaves_the_form_open() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_form_whose_schema_cannot_be_used_is_not_asked() {
+    let form = r#"{"kind":"clarify","title":"Where?","schema":{"type":"object","properties":{"a":{"pattern":"("}}}}"#;
+    let world = World::start(asks(&[("request_form", form)])).await;
+    let transcript = world.act(Act::User("go")).await;
+    assert!(transcript.contains("the schema is not valid at /properties/a/pattern"), "{transcript}");
+    assert!(transcript.ends_with("completed\n"), "{transcript}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_too_long_leaves_the_form_open() {
+    let setup = asks(&[("request_form", WHERE)]).settings(|settings| settings.form_answer_bytes = 30);
+    let world = waiting(setup).await;
+    let long = r#"{"city":"xxxxxxxxxxxxxxxxxxxx"}"#;
+    let told = "refused: the answer does not fit the form f1: the answer has 31 bytes, at most 30 are allowed";
+    assert_eq!(submitted(&world, world.form_reply(Some("f1"), long)).await.trim_end(), told);
+    assert_eq!(submitted(&world, world.answers(vec![result("c1", long)])).await.trim_end(), told);
+    assert!(submitted(&world, world.form_reply(Some("f1"), r#"{"city":"Oslo"}"#)).await.ends_with("completed\n"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_form_is_answered_once() {
     let world = waiting(asks(&[("request_form", WHERE)])).await;
     let reply = world.form_reply(Some("f1"), r#"{"city":"Oslo"}"#);

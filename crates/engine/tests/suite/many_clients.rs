@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use everturn_core::{Outcome, submission::OnBusy};
-use everturn_engine::{Cut, Engine, Submit};
+use everturn_core::{CancelReason, Message, Outcome, submission::OnBusy};
+use everturn_engine::{Cut, Engine, Submit, SubmitError};
 use everturn_store::TurnStatus;
 use futures_util::future::{join, join_all};
 
@@ -57,6 +57,57 @@ async fn all_messages_are_taken_and_answered_and_forks_succeed_meanwhile() {
     let outcomes = outcomes(&world).await;
     assert_eq!(outcomes.len(), 1 + 2 * CLIENTS);
     assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Completed), "{outcomes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_come_together_are_kept_together_and_in_order() {
+    let world = busy(Duration::from_secs(1)).await;
+    world.engine.submit(message(&world, 0, OnBusy::Enqueue)).await.unwrap();
+    let begun = tokio::time::Instant::now();
+    let client = |number| world.engine.submit(message(&world, number, OnBusy::Enqueue));
+    for accepted in join_all((1..=CLIENTS).map(client)).await {
+        accepted.expect("a message is taken");
+    }
+    // A commit takes a millisecond, and is not made for each of them.
+    assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
+    let turns = world.engine.turns_below(&world.tenant, &world.session(), None, CLIENTS).await.unwrap();
+    let said: Vec<_> = turns.into_iter().rev().map(|turn| turn.messages).collect();
+    assert_eq!(said, (1..=CLIENTS).map(|number| vec![Message::user(format!("message {number}"))]).collect::<Vec<_>>());
+    world.idle().await;
+    assert_eq!(outcomes(&world).await, vec![Outcome::Completed; CLIENTS + 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_takes_as_many_as_it_may_and_no_more() {
+    let world = busy(Duration::from_secs(1)).await;
+    let client = |number| world.engine.submit(message(&world, number, OnBusy::Enqueue));
+    let outcomes = join_all((0..3 * CLIENTS).map(client)).await;
+    let limit = 2 * CLIENTS;
+    // The first of them runs: nothing did when it came.
+    assert!(outcomes[..=limit].iter().all(Result::is_ok), "{outcomes:?}");
+    let is_full =
+        |outcome: &Result<_, _>| matches!(outcome, Err(SubmitError::QueueFull { limit: told }) if *told == limit);
+    assert!(outcomes[limit + 1..].iter().all(is_full), "{outcomes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_ends_what_came_before_it() {
+    let world = busy(Duration::from_secs(1)).await;
+    let begun = tokio::time::Instant::now();
+    let client = |number| {
+        let on_busy = if number == CLIENTS { OnBusy::Interrupt } else { OnBusy::Enqueue };
+        world.engine.submit(message(&world, number, on_busy))
+    };
+    for accepted in join_all((0..=CLIENTS).map(client)).await {
+        accepted.expect("a message is taken");
+    }
+    // At once: there is no second interrupt so soon.
+    assert!(begun.elapsed() < Duration::from_millis(250), "{:?}", begun.elapsed());
+    world.idle().await;
+    let outcomes = outcomes(&world).await;
+    assert_eq!(outcomes[0], Outcome::Completed);
+    let superseded = Outcome::Cancelled { reason: CancelReason::Superseded };
+    assert_eq!(outcomes[1..=CLIENTS], vec![superseded; CLIENTS]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,11 +35,11 @@ async fn a_failed_call_is_made_again_and_readers_are_told_what_is_void() {
         3 thinking "Hm"
         4 text "Half an an"
         5 call c1 look{} (inline)
-        6 step restarted after 1, 127+5 tokens: provider says Unavailable
+        6 step restarted after 1, 127+4 tokens: provider says Unavailable
         7 step restarted after 2, 0+0 tokens: provider says Timeout
         8 text "Whole"
         9 step finished: Stop, 100+10 tokens: "Whole"
-        10 ended, 227+15 tokens: completed
+        10 ended, 227+14 tokens: completed
     "#]]
     .assert_eq(&transcript);
     assert_eq!(ledger.names(), [] as [&str; 0], "a call of a void attempt ran");
@@ -204,11 +204,11 @@ async fn an_answer_that_is_cut_is_never_taken_for_a_whole_one() {
         1 turn started in a new session: user: "hi"
         2 step 1 with test/one
         3 text "The answer is n"
-        4 step restarted after 1, 127+4 tokens: the model's answer ended before it was complete
+        4 step restarted after 1, 127+3 tokens: the model's answer ended before it was complete
         5 step restarted after 2, 0+0 tokens: the model's answer ended before it was complete
         6 text "The answer is yes"
         7 step finished: Stop, 100+10 tokens: "The answer is yes"
-        8 ended, 227+14 tokens: completed
+        8 ended, 227+13 tokens: completed
     "#]]
     .assert_eq(&transcript);
 }
@@ -516,15 +516,15 @@ async fn tokens_are_counted_as_reported_and_estimated_where_nobody_says() {
         1 turn started in a new session: user: "hi"
         2 step 1 with test/one
         3 text "12345678"
-        4 step restarted after 1, 127+2 tokens: provider says Unavailable
+        4 step restarted after 1, 127+5 tokens: provider says Unavailable
         5 call c1 look{} (inline)
         6 step finished: ToolUse, 1000+77 tokens: [c1 look{}]
         7 intent c1 as e1 (ReadOnly)
         8 result c1: "look ran with {}"
         9 step 2 with test/one
         10 text "1234567890123456"
-        11 step finished: Stop, 145+4 tokens: "1234567890123456"
-        12 ended, 1272+83 tokens: completed
+        11 step finished: Stop, 145+8 tokens: "1234567890123456"
+        12 ended, 1272+90 tokens: completed
     "#]]
     .assert_eq(&world.act(Act::User("hi")).await);
     let record = world.engine.session(&world.tenant, &world.session()).await.unwrap().unwrap();

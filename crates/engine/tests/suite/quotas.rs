@@ -9,7 +9,12 @@ use everturn_core::{KeyId, Message, Quota, TenantId, submission::OnBusy};
 use everturn_engine::{Account, Accounts, QuotaExceeded, Submit, SubmitError, Whose};
 use futures_util::future::join_all;
 
-use super::harness::*;
+use everturn_store::Store as _;
+
+use super::{
+    clocks::{Clocks, with_clock},
+    harness::*,
+};
 
 fn turns(limit: u32) -> Quota {
     Quota { concurrent_turns: NonZeroU32::new(limit), ..Quota::default() }
@@ -201,4 +206,52 @@ async fn a_repeated_submission_is_answered_whatever_the_quota_says() {
     let again = world.engine.submit(submit).await.unwrap();
     assert_eq!((first.session, first.turn), (again.session, again.turn));
     gate.open();
+}
+
+/// Everybody may use so many tokens a day.
+struct Daily(std::sync::atomic::AtomicU64);
+
+impl Accounts for Daily {
+    fn account(&self, _: &TenantId, key: Option<&KeyId>) -> Arc<Account> {
+        let limit = self.0.load(std::sync::atomic::Ordering::Relaxed);
+        Arc::new(Account { key: key.cloned(), key_quota: Quota::default(), tenant_quota: tokens(limit) })
+    }
+}
+
+/// Messages are accepted while there are tokens left; each of them runs only if there still are.
+#[tokio::test(start_paused = true)]
+async fn queued_messages_and_timers_wait_for_tokens_of_the_day() {
+    let model = ScriptedModel::thinking("test/one", |request| match request.messages.last() {
+        Some(Message::User { content }) if content.text() == "wait" => vec![call("wait", r#"{"seconds":60}"#), stop()],
+        _ => vec![say("Hello"), stop()],
+    });
+    let daily = Arc::new(Daily(100.into()));
+    let setup = Setup::with_models([model.clone()]).builtin("wait").agent_tools();
+    let setup = with_clock(setup, &Clocks::new());
+    let world = World::start(Setup { accounts: daily.clone(), ..setup }).await;
+    let one = account("key_1", Quota::default(), tokens(100));
+    // One step uses 110: what comes after it was accepted before.
+    let first = world.submit(Submit { account: Arc::clone(&one), ..world.message("wait") }).await.unwrap();
+    world.transcript(&first).await;
+    let behind = || Submit { on_busy: OnBusy::Enqueue, account: Arc::default(), ..world.message("behind") };
+    let queued = [world.submit(behind()).await.unwrap(), world.submit(behind()).await.unwrap()];
+    let beyond = Submit { account: Arc::clone(&one), ..behind() };
+    let refused = world.engine.submit(beyond).await.unwrap_err();
+    assert!(matches!(refused, SubmitError::Quota(QuotaExceeded::Tokens { .. })), "{refused}");
+    let waits = async || {
+        let record = world.store.session(&world.tenant, &first.session).await.unwrap().unwrap();
+        let last = record.last_turn.unwrap();
+        matches!(last.status, everturn_store::TurnStatus::Waiting(wait) if wait.calls.is_empty()).then_some(last.id)
+    };
+    until(async || waits().await.is_some_and(|turn| turn == first.turn)).await;
+    assert_eq!(model.requests().len(), 1, "nobody called the model");
+    // Tokens are there again tomorrow.
+    tokio::time::sleep(std::time::Duration::from_secs(12 * 60 * 60)).await;
+    assert_eq!(model.requests().len(), 1);
+    daily.0.store(1000, std::sync::atomic::Ordering::Relaxed);
+    tokio::time::sleep(std::time::Duration::from_secs(24 * 60 * 60)).await;
+    for started in &queued {
+        world.transcript(started).await;
+    }
+    assert_eq!(model.requests().len(), 4);
 }

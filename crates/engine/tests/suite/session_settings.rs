@@ -55,7 +55,12 @@ fn check(update: &SessionUpdate, expect: Expect) {
 fn check_for(agent: &Agent, update: &SessionUpdate, expect: Expect) {
     let before = before();
     let seal = |name: &str, value: &str| Ok(format!("sealed {name} of {} bytes", value.len()));
-    let text = match update.apply(agent, &tool_set(Vec::new()), &before, seal) {
+    let set = tool_set(Vec::new());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let checked = update.apply(agent, &set, &before, seal).and_then(|config| {
+        runtime.block_on(update.check_schemas(&"acme".parse().unwrap(), &set, None)).map(|()| config)
+    });
+    let text = match checked {
         Err(error) => format!("refused: {error}"),
         Ok(config) => {
             let tools: Vec<_> =

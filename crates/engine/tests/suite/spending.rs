@@ -117,7 +117,7 @@ async fn a_title_that_failed_was_asked_for_all_the_same() {
         (
             vec![say("Depth"), fail(ModelErrorKind::Unavailable)],
             expect![[r#"
-            tester test/one -: 1 turns, 2 calls, 160+12
+            tester test/one -: 1 turns, 2 calls, 153+12
         "#]],
         ),
     ] {
@@ -144,7 +144,7 @@ async fn a_title_that_a_shutdown_cuts_off_is_counted() {
     check(
         &world,
         expect![[r#"
-        tester test/one -: 1 turns, 2 calls, 160+12
+        tester test/one -: 1 turns, 2 calls, 153+12
     "#]],
     )
     .await;

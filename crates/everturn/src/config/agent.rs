@@ -7,6 +7,7 @@ use everturn_core::OptionSpec;
 use super::{
     body, capabilities,
     check::duration,
+    choice::choose,
     file::{self, Number, Text},
     limits::number,
     model_options, option,
@@ -70,6 +71,10 @@ pub(super) fn check(report: &mut Report<'_>, around: &Surroundings<'_>, agent: f
         placeholders(report, instructions, &options);
     }
 
+    let client_trust = agent.client_trust.as_ref();
+    let client_trust =
+        client_trust.and_then(|word| choose(report, Some(word.span()), word.get_ref())).unwrap_or_default();
+
     let plain = Agent::new(name?, model?);
     Some(Agent {
         version: agent.version.map_or(plain.version, Text::into_inner),
@@ -78,6 +83,7 @@ pub(super) fn check(report: &mut Report<'_>, around: &Surroundings<'_>, agent: f
         instructions: agent.instructions.map(Text::into_inner).unwrap_or_default(),
         fallback,
         trusted: agent.trusted.into_iter().map(Text::into_inner).collect(),
+        client_trust,
         tools,
         internal_tools,
         max_steps: max_steps.and_then(|n| u32::try_from(n).ok()).unwrap_or(plain.max_steps),

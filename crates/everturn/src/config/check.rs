@@ -19,7 +19,7 @@ use super::{
     goose::Goose,
     keys, mcp,
     openai::OpenAi,
-    prices,
+    origins, prices,
     problem::Report,
     provider, proxy, quota, retention,
     settings::{Config, Durability, Provider, Source, StoreLocation},
@@ -100,6 +100,8 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
     let goose = Goose::check(report, &file.recipes, &file.goose);
     let tls = tls::check(report, file.tls, overrides);
     let proxies = proxy::check(report, &file.proxy);
+    let metrics_key = keys::single(report, environment, file.metrics.key.as_ref());
+    let origins = origins::check(report, &file.cors);
     let webhooks = webhooks::check(report, environment, file.webhooks);
 
     let mut providers: BTreeMap<_, _> = providers.into_iter().filter_map(|(name, it)| Some((name, it?))).collect();
@@ -129,6 +131,8 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         openai,
         tls,
         proxies,
+        metrics_key,
+        origins,
         webhooks,
     })
 }

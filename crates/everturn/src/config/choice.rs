@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use everturn_core::{Effort, Thinking};
+use everturn_engine::ClientTrust;
 use everturn_models::OpenAiWire;
 
 use super::{
@@ -22,6 +23,12 @@ pub(super) trait Choice: Copy + 'static {
 impl Choice for Durability {
     const WHAT: &'static str = "durability";
     const WORDS: &'static [(&'static str, Self)] = &[("fsync", Self::Fsync), ("process", Self::Process)];
+}
+
+impl Choice for ClientTrust {
+    const WHAT: &'static str = "client_trust";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("any", Self::Any), ("configured", Self::Configured), ("never", Self::Never)];
 }
 
 impl Choice for Scope {

@@ -50,6 +50,10 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) proxy: Proxy,
     #[serde(default)]
+    pub(super) metrics: Metrics,
+    #[serde(default)]
+    pub(super) cors: Cors,
+    #[serde(default)]
     pub(super) webhooks: BTreeMap<Text, Webhook>,
 }
 
@@ -142,6 +146,7 @@ pub(super) struct Agent {
     pub(super) tools: Vec<Text>,
     #[serde(default)]
     pub(super) trusted: Vec<Text>,
+    pub(super) client_trust: Option<Text>,
     #[serde(default)]
     pub(super) internal_tools: Vec<Text>,
     pub(super) max_steps: Option<Number>,
@@ -203,6 +208,7 @@ pub(super) struct Limits {
     pub(super) approval_expiry: Option<Text>,
     pub(super) question_expiry: Option<Text>,
     pub(super) pause_max: Option<Text>,
+    pub(super) form_answer_bytes: Option<Number>,
     pub(super) artifact_bytes: Option<Number>,
     pub(super) document_bytes: Option<Number>,
     pub(super) document_context_bytes: Option<Number>,
@@ -245,6 +251,19 @@ pub(super) struct Webhook {
     pub(super) timeout: Option<Text>,
     pub(super) retry_for: Option<Text>,
     pub(super) allow_private: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Metrics {
+    pub(super) key: Option<Text>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cors {
+    #[serde(default)]
+    pub(super) origins: Vec<Text>,
 }
 
 #[derive(Default, Deserialize)]

@@ -1,4 +1,4 @@
-//! Checks the keys that callers show, and finds secrets that variables hold.
+//! Checks the keys that callers show.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,9 @@ use super::{
     moment,
     problem::Report,
     quota::quota,
+    secret::secret,
     settings::{ApiKey, Scope},
 };
-
-/// A text that is a secret, or `env:NAME` for one that a variable holds.
-pub(super) fn secret(report: &mut Report<'_>, environment: &Environment, text: &Text) -> Option<SecretString> {
-    let Some(name) = text.get_ref().strip_prefix("env:") else {
-        return Some(SecretString::from(text.get_ref().as_str()));
-    };
-    let value = environment.get(name).map(SecretString::from);
-    if value.is_none() {
-        let hint = format!("set it before the start: export {name}=…");
-        report.add(Some(text.span()), format!("the variable `{name}` is not set"), hint);
-    }
-    value
-}
 
 /// Why a text cannot be a key that callers show. Never holds the key.
 fn unfit_key(key: &SecretString) -> Option<&'static str> {
@@ -43,6 +31,17 @@ fn unfit_key(key: &SecretString) -> Option<&'static str> {
 }
 
 const KEY_HINT: &str = "make one with `openssl rand -hex 32`";
+
+/// The key of one route, if it holds up.
+pub(super) fn single(report: &mut Report<'_>, environment: &Environment, text: Option<&Text>) -> Option<SecretString> {
+    let text = text?;
+    let key = secret(report, environment, text)?;
+    if let Some(reason) = unfit_key(&key) {
+        report.add(Some(text.span()), reason, KEY_HINT.to_owned());
+        return None;
+    }
+    Some(key)
+}
 
 /// The keys that hold up.
 pub(super) fn check(report: &mut Report<'_>, environment: &Environment, keys: Vec<file::Key>) -> Vec<ApiKey> {

@@ -52,6 +52,8 @@ pub struct Limits {
     pub question_expiry: Duration,
     /// Longest pause that a provider may ask a turn for.
     pub pause_max: Duration,
+    /// Largest answer to a form, in bytes.
+    pub form_answer_bytes: usize,
     /// Largest content of an artifact, in bytes.
     pub artifact_bytes: usize,
     /// Largest document, in bytes.
@@ -82,6 +84,7 @@ impl Default for Limits {
             approval_expiry: None,
             question_expiry: Duration::from_secs(10 * 60),
             pause_max: Duration::from_secs(24 * 60 * 60),
+            form_answer_bytes: 256 * 1024,
             artifact_bytes: 4 * 1024 * 1024,
             document_bytes: 50_000_000,
             document_context_bytes: 200 * 1024,
@@ -106,6 +109,8 @@ impl Limits {
         // Sixteen gibibytes: beyond that the figure is a mistake.
         let warm_sessions = size("warm_sessions", &file.warm_sessions, 0..=16 << 30, default.warm_sessions);
         let session_queue = size("session_queue", &file.session_queue, 0..=10_000, default.session_queue);
+        let form_answer_bytes =
+            size("form_answer_bytes", &file.form_answer_bytes, 1024..=8 * 1024 * 1024, default.form_answer_bytes);
         // What the store takes in one piece.
         let artifact_bytes =
             size("artifact_bytes", &file.artifact_bytes, 1024..=8 * 1024 * 1024, default.artifact_bytes);
@@ -150,6 +155,7 @@ impl Limits {
             approval_expiry,
             question_expiry: time("question_expiry", file.question_expiry.as_ref(), default.question_expiry),
             pause_max: time("pause_max", file.pause_max.as_ref(), default.pause_max),
+            form_answer_bytes,
             artifact_bytes,
             document_bytes,
             document_context_bytes,

@@ -12,9 +12,9 @@ use super::{
     check::duration,
     choice::{Choice, choose},
     file::{self, Text},
-    keys,
     limits::number,
     problem::Report,
+    secret::{self, is_kept_elsewhere},
 };
 
 /// Headers that MCP itself sets.
@@ -62,13 +62,10 @@ pub(super) fn check(
     }
     let enabled = server.enabled;
     // What was kept out of the file is a secret for sure, and so is what a server is sent to know us by.
-    let from_environment = server.env.values().filter(|value| value.get_ref().starts_with("env:"));
+    let from_environment = server.env.values().filter(|value| is_kept_elsewhere(value.get_ref()));
     let secrets: Vec<_> = from_environment
         .chain(server.headers.values())
-        .filter_map(|value| match value.get_ref().strip_prefix("env:") {
-            Some(name) => environment.get(name).map(SecretString::from),
-            None => Some(SecretString::from(value.get_ref().as_str())),
-        })
+        .filter_map(|value| secret::find(environment, value.get_ref()).ok())
         .collect();
     let endpoint = endpoint(report, environment, name, server)?;
     let plain = ServerConfig::new(name.get_ref(), endpoint);
@@ -147,7 +144,7 @@ pub(super) fn pairs(
 ) -> BTreeMap<String, SecretString> {
     let mut checked = BTreeMap::new();
     for (name, value) in pairs {
-        let Some(secret) = keys::secret(report, environment, value) else { continue };
+        let Some(secret) = secret::secret(report, environment, value) else { continue };
         match unfit(name.get_ref(), secret.expose_secret()) {
             // Without the value.
             Some(reason) => report.add(Some(name.span()), format!("`{}` {reason}", name.get_ref()), None),

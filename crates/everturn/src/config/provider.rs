@@ -2,6 +2,7 @@
 
 use everturn_models::OpenAiWire;
 use http::{HeaderName, HeaderValue};
+use secrecy::ExposeSecret as _;
 
 use super::{
     Environment,
@@ -9,9 +10,9 @@ use super::{
     body,
     choice::choose,
     file::{self, Text},
-    keys,
     mcp::pairs,
     problem::Report,
+    secret,
     settings::{Provider, ProviderKind},
 };
 
@@ -29,7 +30,13 @@ pub(super) fn check(
     }
     let kind = choose::<ProviderKind>(report, Some(provider.kind.span()), provider.kind.get_ref());
     let has_key = provider.api_key.is_some();
-    let api_key = provider.api_key.as_ref().and_then(|key| keys::secret(report, environment, key));
+    let api_key = provider.api_key.as_ref().and_then(|key| secret::secret(report, environment, key));
+    if let (Some(text), Some(key)) = (&provider.api_key, &api_key)
+        && HeaderValue::from_str(key.expose_secret()).is_err()
+    {
+        let hint = "check it for line breaks".to_owned();
+        report.add(Some(text.span()), "the key has characters that no HTTP header can carry", hint);
+    }
     let base_url = provider.base_url.as_ref().and_then(|url| base_url(report, url));
     let context_window = tokens(report, "context_window", provider.context_window.as_ref());
     match kind? {

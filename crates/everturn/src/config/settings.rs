@@ -9,8 +9,8 @@ use std::{
 };
 
 use everturn_core::{Json, KeyId, ModelOptions, OptionSpec, Prices, Quota, TenantId, Timestamp};
-use everturn_engine::{Capabilities, Retention};
-use everturn_http::{Proxies, Quotas, TlsFiles};
+use everturn_engine::{Capabilities, ClientTrust, Retention};
+use everturn_http::{Origin, Proxies, Quotas, TlsFiles};
 use everturn_mcp::ServerConfig;
 use everturn_models::OpenAiWire;
 use everturn_webhooks::Hook;
@@ -55,6 +55,10 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// The proxies that are believed when they say whom they speak for.
     pub proxies: Proxies,
+    /// The key that `/metrics` asks for.
+    pub metrics_key: Option<SecretString>,
+    /// The web origins that may call. None: all of them where callers need a key, else those of this machine.
+    pub origins: Vec<Origin>,
     /// Who is told of turns, one for each tenant.
     pub webhooks: Vec<Hook>,
 }
@@ -251,6 +255,8 @@ pub struct Agent {
     pub tools: Vec<String>,
     /// Those of them that run without asking, where the client cannot say.
     pub trusted: Vec<String>,
+    /// Whether the word of clients that can say counts.
+    pub client_trust: ClientTrust,
     /// Tools that always run without asking and that clients never see.
     pub internal_tools: Vec<String>,
     /// Most model calls in one turn.
@@ -286,6 +292,7 @@ impl Agent {
             fallback: Vec::new(),
             tools: Vec::new(),
             trusted: Vec::new(),
+            client_trust: ClientTrust::default(),
             internal_tools: Vec::new(),
             max_steps: 25,
             turn_timeout: Duration::from_secs(60 * 60),

@@ -12,8 +12,8 @@ use super::{
     check::duration,
     choice::{Choice, choose},
     file::{self, Text},
-    keys,
     problem::Report,
+    secret,
 };
 
 /// Most hooks. Each has connections of its own.
@@ -58,7 +58,7 @@ fn one(report: &mut Report<'_>, environment: &Environment, name: &Text, hook: fi
         };
         report.add(Some(hook.url.span()), error.to_string(), hint.to_owned());
     }
-    let text = keys::secret(report, environment, &hook.secret);
+    let text = secret::secret(report, environment, &hook.secret);
     let secret = text.as_ref().map(|text| SigningSecret::parse(text.expose_secret()));
     if let Some(Err(error)) = &secret {
         let hint = "make one with `echo whsec_$(openssl rand -base64 32)`, and give it to the receiver".to_owned();

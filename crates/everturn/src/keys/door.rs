@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use everturn_http::Keys;
+use everturn_mcp::guard::descends_from;
 use everturn_store::SqliteStore;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::{
@@ -65,7 +66,7 @@ impl Door {
     /// Answers until told to stop.
     pub(crate) async fn serve(self, keys: Arc<Keys>, stop: CancellationToken) {
         let guests = Arc::new(Semaphore::new(GUESTS));
-        let user = rustix::process::geteuid().as_raw();
+        let (user, own) = (rustix::process::geteuid().as_raw(), rustix::process::getpid().as_raw_pid());
         loop {
             let guest = async {
                 // Those who come while all places are taken wait outside.
@@ -81,8 +82,12 @@ impl Door {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
-            // The mode keeps others out already, where systems heed it.
-            let is_ours = stream.peer_cred().is_ok_and(|guest| guest.uid() == user || guest.uid() == 0);
+            // The mode keeps others out already, where systems heed it. Programs that this server starts run as the same user,
+            // and must not make keys.
+            let is_ours = stream.peer_cred().is_ok_and(|guest| {
+                let is_user = guest.uid() == user || guest.uid() == 0;
+                is_user && guest.pid().is_none_or(|pid| !descends_from(pid, own))
+            });
             if !is_ours {
                 continue;
             }

@@ -48,7 +48,7 @@ async fn call(started: &Started, server: &str, tool: &str, input: Json) -> anyho
         };
         bail!("the MCP server `{server}` has no tool `{tool}`\n\nhint: {hint}");
     };
-    if let Err(problem) = started.tools.validate(&tool.spec().name, &input) {
+    if let Err(problem) = started.tools.validate(TenantId::local().as_str(), &tool.spec().name, &input).await {
         bail!("{problem}");
     }
     let (reporter, mut reports) = Reporter::new(REPORTS);

@@ -12,7 +12,7 @@ use everturn::config::{
     StoreLocation, parse,
 };
 use everturn_core::{EffectClass, Effort, Quota, Thinking, Timestamp, Usage};
-use everturn_engine::NoticeKind;
+use everturn_engine::{ClientTrust, NoticeKind};
 use everturn_http::{Quotas, TlsFiles};
 use everturn_mcp::{Endpoint, ServerConfig};
 use everturn_models::OpenAiWire;
@@ -32,6 +32,7 @@ fn read_example() -> Config {
         ("LOCAL_TEAM", "team-secret"),
         ("FILES_TOKEN", "files-secret"),
         ("SEARCH_AUTHORIZATION", "Bearer search-secret"),
+        ("METRICS_KEY", "metrics-secret-0123456789"),
         ("EVERTURN_WEBHOOK_SECRET", "webhook-secret-0123456789"),
     ]);
     read(text.as_bytes(), &Overrides::default(), &environment).unwrap_or_else(|problems| panic!("{problems}"))
@@ -96,6 +97,10 @@ fn the_example_has_every_setting() {
         (agent.tools.as_slice(), agent.trusted.as_slice()),
         (&["clock", "files/*"].map(str::to_owned)[..], &["files/read_file".to_owned()][..])
     );
+
+    assert_eq!(agent.client_trust, ClientTrust::Any);
+    assert_eq!(config.metrics_key.as_ref().unwrap().expose_secret(), "metrics-secret-0123456789");
+    assert_eq!(config.origins, ["https://app.example".parse().unwrap()]);
 
     let files = TlsFiles { cert: PathBuf::from("fullchain.pem"), key: PathBuf::from("privkey.pem") };
     assert_eq!(config.tls, Some(files));

@@ -20,6 +20,7 @@ mod models;
 mod native;
 mod network;
 mod openai;
+mod private_memory;
 mod shutdown;
 mod start;
 mod tenants;

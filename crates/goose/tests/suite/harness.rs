@@ -112,6 +112,7 @@ fn agent(name: &str) -> Agent {
         model_options: everturn_core::ModelOptions::default(),
         body: None,
         titles: false,
+        client_trust: Default::default(),
     }
 }
 

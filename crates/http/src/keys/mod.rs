@@ -9,6 +9,7 @@ mod info;
 mod limits;
 mod ring;
 mod secret;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -22,11 +23,14 @@ use http::{HeaderMap, HeaderName};
 use secrecy::SecretString;
 use tokio::sync::Mutex;
 
+pub(crate) use self::streams::OpenedFor;
 pub use self::{
     book::MAX_LIVE_KEYS,
     error::BookError,
     info::{KeyInfo, KeyStatus, MAX_KEY_NAME, NewKey},
     limits::Quotas,
+    secret::MetricsKey,
+    streams::end_with_key,
 };
 use self::{
     book::{Book, Kept, Marks},
@@ -162,6 +166,16 @@ impl Keys {
     /// nothing.
     pub fn knows(&self, headers: &HeaderMap) -> bool {
         self.ring.knows(bearer(headers), || names_this_machine(headers))
+    }
+
+    /// Refuses a request for a foreign host where callers need no key.
+    pub fn check_host(&self, headers: &HeaderMap) -> Result<(), AuthError> {
+        if self.is_open() && !names_this_machine(headers) { Err(AuthError::Host) } else { Ok(()) }
+    }
+
+    /// Whether a key opens now, for those who were let in for it.
+    pub(crate) fn is_live(&self, key: &KeyId) -> bool {
+        self.ring.get(key).is_some_and(|held| held.info.status(Timestamp::now()) == KeyStatus::Live)
     }
 
     /// Makes a key. Its secret is told here and never again.

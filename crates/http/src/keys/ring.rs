@@ -16,6 +16,7 @@ use super::{
     book::Kept,
     limits::Pace,
     secret::{Digest, MAX_SECRET},
+    streams::OpenStreams,
 };
 use crate::{AuthError, Caller, Scope};
 
@@ -29,6 +30,8 @@ pub(super) struct Held {
     account: Arc<Account>,
     pace: Option<Pace>,
     tenants_pace: Option<Arc<Pace>>,
+    /// The streams that it has opened.
+    pub(super) streams: OpenStreams,
     /// When it was last used, in milliseconds; zero for never.
     used: AtomicI64,
     /// Which use was noted last.
@@ -125,17 +128,24 @@ impl Table {
             account: Arc::new(account),
             pace: Pace::of(&key_quota),
             tenants_pace,
+            streams: OpenStreams::default(),
             used: used.into(),
             noted: noted.into(),
             info,
         });
-        self.by_id.insert(held.info.id.clone(), Arc::clone(&held));
-        self.by_digest.insert(digest, held);
+        let earlier = self.by_id.insert(held.info.id.clone(), Arc::clone(&held));
+        self.by_digest.insert(digest, Arc::clone(&held));
+        // A key takes the place of another only once it is revoked.
+        earlier.iter().for_each(|earlier| earlier.streams.end());
+        if held.info.revoked_at.is_some() {
+            held.streams.end();
+        }
     }
 
     fn remove(&mut self, id: &KeyId) {
         if let Some(held) = self.by_id.remove(id) {
             self.by_digest.remove(&held.digest);
+            held.streams.end();
         }
     }
 }
@@ -227,6 +237,21 @@ impl Ring {
         // Where the table looks depends on the digest alone, which nobody can choose who does not know the secret.
         let found = table.by_digest.get(&digest).filter(|held| fits && held.digest.is(&digest));
         Ok(Found::Key(Arc::clone(found.ok_or(AuthError::Invalid)?)))
+    }
+
+    /// The key that this is the secret of. Counts nothing.
+    pub(super) fn holder(&self, secret: Option<&[u8]>) -> Option<Arc<Held>> {
+        match self.find(secret) {
+            Ok(Found::Key(held)) => Some(held),
+            Ok(Found::Open(_)) | Err(_) => None,
+        }
+    }
+
+    /// Ends the streams of keys whose time is over.
+    pub(super) fn end_expired(&self, now: Timestamp) {
+        let table = self.read();
+        let expired = table.by_id.values().filter(|held| held.info.status(now) == KeyStatus::Expired);
+        expired.for_each(|held| held.streams.end());
     }
 
     /// What a tenant may use, and one of its keys. A key that is not known any more has the quota of any key.

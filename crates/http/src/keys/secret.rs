@@ -3,6 +3,7 @@
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use http::HeaderMap;
 use rand::{TryRngCore as _, rngs::OsRng};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
 use super::BookError;
+use crate::auth::bearer;
 
 /// What our secrets begin with, so that people and scanners know them for what they are.
 const BRAND: &str = "evt_";
@@ -53,6 +55,22 @@ impl TryFrom<String> for Digest {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| "not a digest")?;
         Ok(Self(bytes.try_into().map_err(|_| "not a digest")?))
+    }
+}
+
+/// The key of one route, which opens nothing else.
+#[derive(Clone, Debug)]
+pub struct MetricsKey(Digest);
+
+impl MetricsKey {
+    /// Keeps what is needed to recognise the key.
+    pub fn new(secret: &str) -> Self {
+        Self(Digest::of(secret.as_bytes()))
+    }
+
+    /// Whether a request has it.
+    pub(crate) fn is_shown(&self, headers: &HeaderMap) -> bool {
+        bearer(headers).is_some_and(|shown| shown.len() <= MAX_SECRET && self.0.is(&Digest::of(shown)))
     }
 }
 

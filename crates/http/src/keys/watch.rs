@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use everturn_core::Timestamp;
 use everturn_store::StoreError;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,7 @@ impl Keys {
                 () = stop.cancelled() => break,
                 _ = ticks.tick() => {}
             }
+            self.ring.end_expired(Timestamp::now());
             let mut done = self.refresh(look.is_multiple_of(WHOLE)).await;
             if look.is_multiple_of(NOTE) {
                 done = done.and(self.note_uses().await);

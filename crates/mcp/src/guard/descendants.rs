@@ -55,6 +55,21 @@ fn processes() -> Vec<Process> {
     ids.filter_map(Process::read).collect()
 }
 
+/// Whether a process was started by another one, however many steps away. What a guard has started stays below its guard.
+#[cfg(target_os = "linux")]
+pub fn descends_from(pid: i32, ancestor: i32) -> bool {
+    /// More steps than anybody takes. A parent may change while we look, so that there could be a circle.
+    const MOST_STEPS: usize = 1000;
+    let parents = std::iter::successors(Process::read(pid), |process| Process::read(process.parent));
+    parents.take(MOST_STEPS).any(|process| process.parent == ancestor)
+}
+
+/// Nobody can be told apart without `/proc`.
+#[cfg(not(target_os = "linux"))]
+pub fn descends_from(_: i32, _: i32) -> bool {
+    false
+}
+
 /// Those that descend from a process.
 #[cfg(target_os = "linux")]
 fn below(ancestor: i32, all: &[Process]) -> Vec<i32> {
@@ -110,6 +125,16 @@ mod tests {
         assert_eq!(below(2, &all), [3, 4, 5]);
         assert_eq!(below(5, &all), [0; 0]);
         assert_eq!(below(1, &[process(1, 1), process(2, 1)]), [2]);
+    }
+
+    #[test]
+    fn children_descend_from_this_process() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        assert!(descends_from(id, own) && !descends_from(own, id) && !descends_from(own, own));
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 
     #[test]

@@ -14,6 +14,8 @@
 
 mod descendants;
 
+pub use descendants::descends_from;
+
 use std::{
     ffi::OsString,
     fs::File,

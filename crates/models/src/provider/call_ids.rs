@@ -55,6 +55,11 @@ impl<'a> CallIds<'a> {
         Self { shape, made: HashMap::new(), used: HashSet::new() }
     }
 
+    /// Whether some call has this id already.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.used.contains(id)
+    }
+
     /// Has a call keep the id that its provider gave it, because something else in the request names it.
     pub(super) fn keep(&mut self, id: &'a str, given: String) {
         self.used.insert(given.clone());
@@ -66,8 +71,8 @@ impl<'a> CallIds<'a> {
         if let Some(made) = self.made.get(id) {
             return Cow::Owned(made.clone());
         }
-        if self.shape.takes(id) {
-            self.used.insert(id.to_owned());
+        if self.shape.takes(id) && self.used.insert(id.to_owned()) {
+            self.made.insert(id, id.to_owned());
             return Cow::Borrowed(id);
         }
         let attempts = (0..=u8::MAX).map(|attempt| self.shape.made_of(id, attempt));

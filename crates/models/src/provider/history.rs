@@ -20,6 +20,8 @@ pub(super) enum Entry<'a> {
     Assistant {
         /// The provider's own proof of its reasoning, and the reasoning.
         thinking: Option<(&'a str, &'a str)>,
+        /// Reasoning that nothing proves, as clients send it back. Most wires leave it out.
+        unproven: Option<&'a str>,
         text: String,
         calls: Vec<&'a ToolUse>,
     },
@@ -102,7 +104,8 @@ pub(super) fn entries<'a>(ask: &Ask<'a>, result_images: ResultImages) -> Vec<Ent
                 // A proof counts the bytes of one text. Parts that came from elsewhere stand by themselves.
                 let text = if thinking.is_some() { content.text() } else { content.lines() };
                 if !text.trim().is_empty() || !calls.is_empty() {
-                    entries.push(Entry::Assistant { thinking, text, calls });
+                    let unproven = unproven_thinking(content).filter(|_| thinking.is_none());
+                    entries.push(Entry::Assistant { thinking, unproven, text, calls });
                 }
             }
             Message::Tool { call_id, content, is_error } => {
@@ -227,6 +230,13 @@ fn proven_thinking(content: &Content) -> Option<(&str, &str)> {
     })
 }
 
+fn unproven_thinking(content: &Content) -> Option<&str> {
+    content.blocks().iter().find_map(|block| match block {
+        Block::Thinking { text, signature: None } if !text.trim().is_empty() => Some(text.as_str()),
+        _ => None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use everturn_core::{CallId, Json};
@@ -267,7 +277,7 @@ mod tests {
                 entries,
                 vec![
                     Entry::User(vec![Part::text(EMPTY), Part::text("hello")]),
-                    Entry::Assistant { thinking: None, text: "hi".into(), calls: vec![] },
+                    Entry::Assistant { thinking: None, unproven: None, text: "hi".into(), calls: vec![] },
                     Entry::User(vec![Part::text("again")]),
                 ]
             );

@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::RangeInclusive,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -19,6 +20,13 @@ const MAX_REFUSED: usize = 1024;
 /// Most calls of one model that are written as text.
 const MAX_CALLS: usize = 8192;
 
+/// Most conversations with one model whose density is remembered.
+const MAX_CONVERSATIONS: usize = 4096;
+
+/// Tokens that a provider may count for a hundred of our estimate. A token has at least one byte, and we take it for four;
+/// what goes beyond that is no text.
+const PLAUSIBLE_DENSITY: RangeInclusive<u64> = 50..=400;
+
 /// How long a refusal is remembered. Some are passing: an endpoint that is away, a limit that was raised.
 const LIFETIME: Duration = Duration::from_secs(15 * 60);
 
@@ -27,6 +35,8 @@ const LIFETIME: Duration = Duration::from_secs(15 * 60);
 pub(super) struct Learned {
     /// Tokens of its context.
     pub(super) window: Option<u64>,
+    /// The same as refusals have told it, whatever is configured.
+    pub(super) refused_window: Option<u64>,
     /// Tokens that one request may have because of a rate. Forgotten with the refusals: rates are raised, windows are not.
     pub(super) rate: Option<u64>,
     /// Tokens of its longest answer.
@@ -55,12 +65,18 @@ pub(super) struct Learned {
     pub(super) plain_calls: HashSet<MediaDigest>,
     /// Whether ids of calls must have nine letters and digits (chat completions only).
     pub(super) wants_short_ids: bool,
+    /// Whether the content of an answer that only made calls must be a text, be it an empty one (chat completions only).
+    pub(super) wants_empty_text: bool,
+    /// Whether it takes no ids of calls (Gemini only).
+    pub(super) refuses_call_ids: bool,
     /// Whether it takes no reasoning back at all.
     pub(super) refuses_reasoning: bool,
     /// The answers that it wants back with their reasoning, as its refusals tell (chat completions only).
     pub(super) wants_reasoning: WantsReasoning,
     /// Images, documents and proofs of reasoning that it refuses.
     pub(super) media: HashSet<MediaDigest>,
+    /// Images that it refuses as they are, and the forms that they are sent in instead.
+    pub(super) image_forms: HashMap<MediaDigest, ImageForm>,
     /// The most images that it takes in one call.
     pub(super) max_images: Option<usize>,
     /// The most tools that it takes in one call.
@@ -78,10 +94,18 @@ pub(super) struct Learned {
 }
 
 impl Learned {
+    /// Keeps a window that a refusal has told, or shown.
+    pub(super) fn learn_window(&mut self, window: u64) {
+        for known in [&mut self.window, &mut self.refused_window] {
+            *known = Some(known.map_or(window, |known| known.min(window)));
+        }
+    }
+
     /// Adds what another call has found out.
     pub(super) fn merge(&mut self, other: Self) {
         let least = |a: Option<u64>, b: Option<u64>| [a, b].into_iter().flatten().min();
         self.window = least(self.window, other.window);
+        self.refused_window = least(self.refused_window, other.refused_window);
         let fewest = |a: Option<usize>, b: Option<usize>| [a, b].into_iter().flatten().min();
         self.max_images = fewest(self.max_images, other.max_images);
         self.max_tools = fewest(self.max_tools, other.max_tools);
@@ -96,10 +120,13 @@ impl Learned {
         self.wants_tools_with_calls |= other.wants_tools_with_calls;
         self.wants_plain_roles |= other.wants_plain_roles;
         self.wants_short_ids |= other.wants_short_ids;
+        self.wants_empty_text |= other.wants_empty_text;
+        self.refuses_call_ids |= other.refuses_call_ids;
         self.refuses_reasoning |= other.refuses_reasoning;
         self.wants_reasoning = self.wants_reasoning.max(other.wants_reasoning);
         self.plain_calls.extend(other.plain_calls);
         self.media.extend(other.media);
+        self.image_forms.extend(other.image_forms);
         self.wants_responses |= other.wants_responses;
         self.is_blind |= other.is_blind;
     }
@@ -125,6 +152,15 @@ impl WantsReasoning {
             Self::InTurnsWithCalls | Self::Everywhere => Self::Everywhere,
         }
     }
+}
+
+/// How an image is sent that was refused as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ImageForm {
+    /// In a format that every server reads.
+    Plain,
+    /// In such a format, and small.
+    Small,
 }
 
 /// Tells images, documents and calls apart without keeping them.
@@ -163,11 +199,14 @@ struct Known {
     learned: Learned,
     /// When the oldest refusal in it was met.
     since: Instant,
+    /// Tokens that the provider counts for a hundred of our estimate, by conversation. Not forgotten with the refusals: every
+    /// answer corrects it.
+    densities: HashMap<String, u64>,
 }
 
 impl Default for Known {
     fn default() -> Self {
-        Self { learned: Learned::default(), since: Instant::now() }
+        Self { learned: Learned::default(), since: Instant::now(), densities: HashMap::new() }
     }
 }
 
@@ -204,6 +243,37 @@ impl Memory {
         self.lock().get_mut(model).map(|known| fact(known.refresh()))
     }
 
+    /// Tokens that the provider counts for a hundred of our estimate: in a conversation, else where a call has overflowed.
+    pub(super) fn density(&self, model: &str, conversation: Option<&str>) -> Option<u64> {
+        let mut models = self.lock();
+        let known = models.get_mut(model)?;
+        let measured = conversation.and_then(|conversation| known.densities.get(conversation).copied());
+        measured.or_else(|| known.refresh().percent_of_estimate)
+    }
+
+    /// Keeps how many tokens the provider has counted in a call of a conversation. The highest share counts until it is clearly
+    /// lower, in steps of ten: what follows from it, such as the tools that fit, must not change with every call.
+    pub(super) fn measure(&self, model: &str, conversation: &str, estimate: u64, counted: u64) {
+        /// Of a shorter call an estimate says little.
+        const LONG: u64 = 1000;
+        let percent = counted.saturating_mul(10).div_ceil(estimate.max(1)).saturating_mul(10);
+        if estimate < LONG || !PLAUSIBLE_DENSITY.contains(&percent) {
+            return;
+        }
+        let mut models = self.lock();
+        if models.len() >= MAX_MODELS && !models.contains_key(model) {
+            models.clear();
+        }
+        let densities = &mut models.entry(model.to_owned()).or_default().densities;
+        if densities.len() >= MAX_CONVERSATIONS && !densities.contains_key(conversation) {
+            densities.clear();
+        }
+        let known = densities.entry(conversation.to_owned()).or_insert(percent);
+        if percent > *known || percent < *known / 4 * 3 {
+            *known = percent;
+        }
+    }
+
     /// Adds to what is known of a model.
     pub(super) fn learn(&self, model: &str, change: impl FnOnce(&mut Learned)) {
         let mut models = self.lock();
@@ -214,6 +284,9 @@ impl Memory {
         change(learned);
         if learned.media.len() > MAX_REFUSED {
             learned.media.clear();
+        }
+        if learned.image_forms.len() > MAX_REFUSED {
+            learned.image_forms.clear();
         }
         if learned.plain_calls.len() > MAX_CALLS {
             learned.plain_calls.clear();

@@ -10,7 +10,10 @@ mod convert;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
+};
 
 use everturn_core::{Block, Content, Message, Messages};
 use tokio::{sync::Semaphore, task::spawn_blocking};
@@ -19,11 +22,20 @@ use self::{
     cache::{Cache, Key},
     convert::{Outcome, convert},
 };
-use super::wire::Wire;
+use super::{
+    learned::{ImageForm, MediaDigest},
+    wire::{Settings, Wire},
+};
 use crate::model::ModelRequest;
 
 /// How many images are decoded at a time, each of which may take [`convert::MAX_MEMORY`].
 const MAX_CONVERSIONS: usize = 2;
+
+/// The formats that every server reads that reads images at all.
+const PLAIN: &[&str] = &["image/png", "image/jpeg"];
+
+/// How often one image can take another form: first another format, then another size.
+const MAX_FORMS: usize = 2;
 
 static CACHE: LazyLock<Arc<Cache>> = LazyLock::new(Arc::default);
 static CONVERSIONS: Semaphore = Semaphore::const_new(MAX_CONVERSIONS);
@@ -41,16 +53,27 @@ pub(super) struct Limits {
 
 impl Limits {
     /// The limits of the provider that `wire` leads to, which may be another than the wire's inventor.
-    pub(super) fn of(wire: &dyn Wire, is_official: bool) -> Self {
+    pub(super) fn of(wire: &dyn Wire, settings: &Settings) -> Self {
         let (side, bytes) = match wire.name() {
             // Anthropic takes sides of 8000 pixels, but only of 2000 once a request has more than 20 images. To shrink the
             // earlier images when the 21st arrives would invalidate all reasoning since, so 2000 holds from the
             // beginning; the vendor itself scales images to about that. Other hosts of Claude take half the bytes.
-            "anthropic" if is_official => (2000, 10_000_000),
+            "anthropic" if settings.is_official => (2000, 10_000_000),
             "anthropic" => (2000, 5_000_000),
             _ => (8000, 20_000_000),
         };
-        Self { types: wire.images(), side, bytes }
+        // xAI reads no others, whichever wire it is spoken to by.
+        let types = if settings.is_at("x.ai") { PLAIN } else { wire.images() };
+        Self { types, side, bytes }
+    }
+
+    /// The limits of an image that was refused, in the form that it is sent in next.
+    fn of_form(self, form: ImageForm) -> Self {
+        match form {
+            ImageForm::Plain => Self { types: PLAIN, ..self },
+            // About what vendors scale images to themselves, and less than any known limit on bytes.
+            ImageForm::Small => Self { types: PLAIN, side: self.side.min(1568), bytes: self.bytes.min(1_000_000) },
+        }
     }
 }
 
@@ -60,31 +83,73 @@ pub(super) async fn readable(request: ModelRequest, limits: Limits) -> ModelRequ
     if !has_data(&request.messages) {
         return request;
     }
-    match converted(&request.messages, limits, &CACHE).await {
+    let outcomes = outcomes(&request.messages, move |_| Some(limits), &CACHE).await;
+    match replaced(&request.messages, outcomes) {
         Some(messages) => ModelRequest { messages, ..request },
         None => request,
     }
 }
 
-/// The messages where some image must change; nothing where all fit.
-async fn converted(messages: &Messages, limits: Limits, cache: &Arc<Cache>) -> Option<Messages> {
-    let keys: Vec<Key> = {
+/// Gives images that were refused the forms that they are sent in instead. Nothing where no image changes.
+pub(super) async fn in_other_forms(
+    messages: &Messages,
+    forms: &HashMap<MediaDigest, ImageForm>,
+    limits: Limits,
+) -> Option<Messages> {
+    let mut changed = None;
+    for _ in 0..MAX_FORMS {
+        let messages: &Messages = changed.as_ref().unwrap_or(messages);
+        if forms.is_empty() || !has_data(messages) {
+            break;
+        }
+        let forms = forms.clone();
+        let form = move |url: &str| forms.get(&MediaDigest::of(url)).map(|form| limits.of_form(*form));
+        let mut outcomes = outcomes(messages, form, &CACHE).await;
+        // What cannot be converted stays, for the caller to leave out.
+        for outcome in outcomes.iter_mut().filter(|outcome| matches!(outcome, Outcome::LeftOut(_))) {
+            *outcome = Outcome::Same;
+        }
+        match replaced(messages, outcomes) {
+            Some(messages) => changed = Some(messages),
+            None => break,
+        }
+    }
+    changed
+}
+
+/// What becomes of each image. One without limits stays.
+async fn outcomes(
+    messages: &Messages,
+    limits: impl Fn(&str) -> Option<Limits> + Send + 'static,
+    cache: &Arc<Cache>,
+) -> Vec<Outcome> {
+    let keys: Vec<Option<(Key, Limits)>> = {
         let messages = messages.clone();
+        let key = move |url: &str| limits(url).map(|limits| (Key::of(url, limits), limits));
         // Digests of many megabytes, for each step of a turn.
-        let digests = spawn_blocking(move || images(&messages).map(|url| Key::of(url, limits)).collect());
+        let digests = spawn_blocking(move || images(&messages).map(key).collect());
         digests.await.unwrap_or_default()
     };
     let mut outcomes = Vec::with_capacity(keys.len());
-    for (index, key) in keys.iter().enumerate() {
-        outcomes.push(match cache.get(key) {
+    for (index, key) in keys.into_iter().enumerate() {
+        let Some((key, limits)) = key else {
+            outcomes.push(Outcome::Same);
+            continue;
+        };
+        outcomes.push(match cache.get(&key) {
             Some(outcome) => outcome,
             None => {
                 let outcome = convert_one(messages, index, limits).await;
-                cache.put(*key, outcome.clone());
+                cache.put(key, outcome.clone());
                 outcome
             }
         });
     }
+    outcomes
+}
+
+/// The messages where some image must change; nothing where all stay.
+fn replaced(messages: &Messages, outcomes: Vec<Outcome>) -> Option<Messages> {
     if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Same)) {
         return None;
     }

@@ -409,16 +409,28 @@ impl Model for RemoteModel {
     }
 
     fn context_window(&self) -> Option<u64> {
-        let facts = |learned: &learned::Learned| (learned.window, learned.rate, learned.percent_of_estimate);
-        let (learned, rate, percent) = self.caller.memory.look(&self.model, facts).unwrap_or_default();
+        let facts = |learned: &learned::Learned| (learned.window, learned.rate);
+        let (learned, rate) = self.caller.memory.look(&self.model, facts).unwrap_or_default();
         // The windows of Ollama's models are what its operator lets them be.
         let known = || self.known.window.filter(|_| self.kind != ProviderKind::Ollama);
         let fallback = || self.wire.default_window();
-        let window = self.caller.settings.context_window.or(learned).or_else(known).or_else(fallback);
-        // In tokens as we count them, where the provider counts more.
-        let window = window.map(|window| window.saturating_mul(100) / percent.unwrap_or(100).max(100));
-        // A rate may allow less in a minute than the window holds.
-        [window, rate].into_iter().flatten().min()
+        let asked = self.caller.settings.body.as_ref().and_then(|body| self.window_of_body(body));
+        let configured = asked.or(self.caller.settings.context_window);
+        let window = configured.or(learned).or_else(known).or_else(fallback);
+        // A rate may allow less in a minute than the window holds, and what is configured may be wrong.
+        [window, rate, self.refused_window()].into_iter().flatten().min()
+    }
+
+    fn refused_window(&self) -> Option<u64> {
+        self.caller.memory.look(&self.model, |learned| learned.refused_window).flatten()
+    }
+
+    fn window_of_body(&self, body: &Json) -> Option<u64> {
+        self.wire.window_of_body(body)
+    }
+
+    fn density(&self, conversation: Option<&str>) -> u64 {
+        self.caller.memory.density(&self.model, conversation).unwrap_or(100).max(100)
     }
 
     fn max_output(&self) -> Option<u64> {

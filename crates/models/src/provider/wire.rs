@@ -30,6 +30,13 @@ pub(super) struct Settings {
     pub(super) body: Option<Json>,
 }
 
+impl Settings {
+    /// Whether the provider's host is a domain or stands below it.
+    pub(super) fn is_at(&self, domain: &str) -> bool {
+        self.host == domain || self.host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+    }
+}
+
 /// One call, as a wire is to write it.
 #[derive(Clone, Copy)]
 pub(super) struct Ask<'a> {
@@ -128,6 +135,16 @@ pub(super) trait Wire: Send + Sync {
         true
     }
 
+    /// The cap on an answer that it sends where none is asked for. `None` leaves it to the provider.
+    fn usual_cap(&self, _ask: &Ask<'_>) -> Option<u64> {
+        None
+    }
+
+    /// Whether a model's provider refuses a cap that the window does not hold beside the question.
+    fn counts_cap(&self, _model: &str) -> bool {
+        false
+    }
+
     /// Writes a call.
     fn write(&self, ask: &Ask<'_>) -> Result<Written, serde_json::Error>;
 
@@ -164,10 +181,22 @@ pub(super) trait Wire: Send + Sync {
         Some(Described { window: listed.context_window, max_output: listed.max_output, ..Described::default() })
     }
 
+    /// The window that fields of the body ask for, on wires that are told which window to use.
+    fn window_of_body(&self, _body: &Json) -> Option<u64> {
+        None
+    }
+
     /// The window of a model that nothing is known of, on wires that are told which window to use.
     fn default_window(&self) -> Option<u64> {
         None
     }
+}
+
+/// The most tokens of thinking within a cap: some are left for an answer.
+pub(super) fn most_thinking(cap: u64) -> u64 {
+    /// An answer of so many tokens is worth having, however much was thought before it.
+    const ANSWER: u64 = 1024;
+    cap.saturating_sub((cap / 4).clamp(1, ANSWER))
 }
 
 /// `base` with more path.

@@ -50,7 +50,7 @@ async fn call(messages: Vec<Message>) -> (Vec<String>, Json) {
                 pieces.push(json);
             }
             ModelEvent::ToolCall { part: 0, name, input } => {
-                ToolSet::new(builtin_tools()).unwrap().validate(&name, &input).unwrap();
+                ToolSet::new(builtin_tools()).unwrap().validate("acme", &name, &input).await.unwrap();
                 match name.as_str() {
                     "request_form" => drop(FormRequest::parse(&input).unwrap()),
                     "wait" => drop(WaitRequest::parse(&input).unwrap()),

@@ -128,3 +128,69 @@ async fn openrouter_is_told_what_to_cache() {
         assert!(!bodies(host, name).await.contains("cache_control"), "{host} {name}");
     }
 }
+
+fn tools(names: &[&str]) -> Arc<[ToolSpec]> {
+    let tool = |name: &&str| ToolSpec {
+        name: (*name).to_owned(),
+        title: None,
+        description: "A tool.".into(),
+        input_schema: Json::empty_object(),
+    };
+    names.iter().map(tool).collect()
+}
+
+/// A forced tool is declared, also where the provider takes fewer tools than there are.
+#[tokio::test]
+async fn the_tool_of_a_forced_call_is_kept() {
+    let server = judged(|seen: &Seen| {
+        let body: Value = serde_json::from_str(&seen.body).unwrap();
+        let message = "Invalid 'tools': array too long. Expected an array with maximum length 2, but got more.";
+        match body["tools"].as_array().unwrap().len() {
+            0..=2 => ("200 OK", CHAT.to_owned()),
+            _ => ("400 Bad Request", json!({ "error": { "message": message, "param": "tools" } }).to_string()),
+        }
+    })
+    .await;
+    let config = ProviderConfig { base_url: Some(server.url.clone()), ..ProviderConfig::new(ProviderKind::OpenAi) };
+    let model = Provider::new("test", config).unwrap().model("m");
+    let forced = |name: &str| ModelRequest {
+        tools: tools(&["one", "two", "three", "four"]),
+        ..request(Some(ToolChoice::Named(name.into())))
+    };
+    for (name, sent) in [("four", ["one", "four"]), ("two", ["one", "two"])] {
+        let shown = answer(&*model, forced(name)).await;
+        assert!(shown.contains("2 tools are left out") && shown.contains("text: ok"), "{shown}");
+        let body: Value = serde_json::from_str(&server.last_body()).unwrap();
+        let names: Vec<&str> =
+            body["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
+        assert_eq!(names, sent);
+        assert_eq!(body["tool_choice"]["function"]["name"], name);
+    }
+}
+
+/// Where its declaration is refused or cannot be written, the caller is told so: the model could not make the call.
+#[tokio::test]
+async fn a_forced_call_of_a_tool_that_cannot_be_declared_fails() {
+    let server = judged(|seen: &Seen| match seen.body.contains("\"bad\"") {
+        true => {
+            let message = "Invalid schema for function 'bad': it is not good.";
+            ("400 Bad Request", json!({ "error": { "message": message } }).to_string())
+        }
+        false => ("200 OK", CHAT.to_owned()),
+    })
+    .await;
+    let config = ProviderConfig { base_url: Some(server.url.clone()), ..ProviderConfig::new(ProviderKind::OpenAi) };
+    let model = Provider::new("test", config).unwrap().model("m");
+    let with = |names: &[&str], choice| ModelRequest { tools: tools(names), ..request(Some(choice)) };
+    let named = ToolChoice::Named("bad".into());
+    let expected = "Rejected: a call of the tool bad was asked for, which test/m cannot be given: its provider refuses the \
+                    declaration";
+    assert_eq!(answer(&*model, with(&["good", "bad"], named)).await, expected);
+    let shown = answer(&*model, with(&["bad"], ToolChoice::Required)).await;
+    assert_eq!(shown, "Rejected: a tool call was asked for, and test/m takes none of the tools");
+    // Without the wish, or with another one, the call goes on without the tool.
+    assert!(answer(&*model, with(&["good", "bad"], ToolChoice::Auto)).await.contains("text: ok"));
+    assert!(answer(&*model, with(&["good", "bad"], ToolChoice::Named("good".into()))).await.contains("text: ok"));
+    let absent = answer(&*model, with(&["good"], ToolChoice::Named("absent".into()))).await;
+    assert!(absent.ends_with("it is not among the tools of the call"), "{absent}");
+}

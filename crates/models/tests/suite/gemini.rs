@@ -39,7 +39,7 @@ fn tool(name: &str, schema: &str) -> ToolSpec {
 }
 
 /// Everything that options become, a line for each model, with the notices.
-async fn check_options(models: &[&str], options: ModelOptions, tools: Vec<ToolSpec>, expect: Expect) {
+pub(super) async fn check_options(models: &[&str], options: ModelOptions, tools: Vec<ToolSpec>, expect: Expect) {
     let mut lines = Vec::new();
     for model in models {
         let request = ModelRequest {
@@ -350,12 +350,18 @@ async fn tools_and_forced_calls() {
         tools: [{"functionDeclarations":[{"name":"clock","description":"A tool."},{"name":"files.read:v2","description":"A tool.","parametersJsonSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}]
         - the tool 2fast is left out: Gemini takes names of at most 128 characters, a letter or underscore, then letters, digits and _.:-
         - parallel_tool_calls is not sent: Gemini models cannot be kept to one call"###]]).await;
-    check_options(one, options(Some(ToolChoice::Named("2fast".into()))), tools(), expect![[r###"
-        ## gemini-4-argon
-        tools: [{"functionDeclarations":[{"name":"clock","description":"A tool."},{"name":"files.read:v2","description":"A tool.","parametersJsonSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}]
-        - the tool 2fast is left out: Gemini takes names of at most 128 characters, a letter or underscore, then letters, digits and _.:-
-        - parallel_tool_calls is not sent: Gemini models cannot be kept to one call
-        - tool_choice is not sent: there is no tool 2fast"###]]).await;
+    // A forced call of a tool that cannot be declared is an error.
+    let refused = ModelRequest {
+        messages: [Message::user("hello")].into(),
+        tools: tools().into(),
+        options: options(Some(ToolChoice::Named("2fast".into()))),
+        ..ModelRequest::default()
+    };
+    let provider = Provider::new("gemini", config()).unwrap();
+    let shown = answer(&*provider.model(one[0]), refused).await;
+    let expected =
+        "Rejected: a call of the tool 2fast was asked for, which gemini/gemini-4-argon cannot be given: Gemini takes";
+    assert!(shown.starts_with(expected), "{shown}");
     check_options(
         one,
         options(Some(ToolChoice::Required)),

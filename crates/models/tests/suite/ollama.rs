@@ -245,21 +245,23 @@ async fn tools_are_left_out_or_asked_for_in_words() {
         tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object","properties":{}}}}]
         - parallel_tool_calls is not sent: Ollama cannot keep models to one call
         - tool_choice is asked for in words only: Ollama cannot force a call"#]]).await;
-    check("qwen3", Some(SHOW), asked(options(Some(ToolChoice::Named("radio".into()))), &tools), expect![[r#"
-        messages: [{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}]
-        options: {"num_ctx":32768}
-        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object","properties":{}}}}]
-        - parallel_tool_calls is not sent: Ollama cannot keep models to one call
-        - tool_choice is not sent: there is no tool radio"#]]).await;
+    let (_server, model) = serve("qwen3", Some(SHOW)).await;
+    let shown = answer(&*model, asked(options(Some(ToolChoice::Named("radio".into()))), &tools)).await;
+    let why = "a call of the tool radio was asked for, which ollama/qwen3 cannot be given: it is not among the tools of \
+               the call";
+    assert_eq!(shown, format!("Rejected: {why}"));
+    let (_server, model) = serve("gemma", Some(PLAIN)).await;
+    model.prepare(0).await;
+    let shown = answer(&*model, asked(options(Some(ToolChoice::Required)), &tools)).await;
+    assert_eq!(shown, "Rejected: a tool call was asked for, and ollama/gemma takes none of the tools");
     check(
         "gemma",
         Some(PLAIN),
-        asked(options(Some(ToolChoice::Required)), &tools),
+        asked(options(None), &tools),
         expect![[r#"
         messages: [{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}]
         options: {"num_ctx":8000}
-        - all tools are left out: gemma takes none
-        - tool_choice is not sent: there are no tools"#]],
+        - all tools are left out: gemma takes none"#]],
     )
     .await;
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everturn_core::{Block, CallId, Content, Json, Message, ToolSpec, ToolUse};
-use everturn_models::{Model, ModelEvent, ModelRequest, Provider, ProviderConfig, ProviderKind};
+use everturn_models::{Model, ModelEvent, ModelRequest, OpenAiWire, Provider, ProviderConfig, ProviderKind};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -168,4 +168,51 @@ async fn what_a_search_has_found_is_remembered() {
         body.contains("[Call of the tool clock") && body.contains("\"reasoning_content\":\"I need the time.\""),
         "{body}"
     );
+}
+
+/// Reasoning that a client has sent back has no proof. Servers that want reasoning get it; the other wires leave it out.
+#[tokio::test]
+async fn reasoning_without_a_proof_goes_to_those_who_want_it() {
+    let call = ToolUse { id: CallId::new("call_0"), name: "clock".into(), input: Json::empty_object() };
+    let answer_with = |thought: &str, text: &str, calls: Vec<ToolUse>| Message::Assistant {
+        content: Content::answer(thought.into(), None, text.into(), calls),
+    };
+    let messages = [
+        Message::user("hello"),
+        answer_with("R1", "", vec![call]),
+        Message::tool(CallId::new("call_0"), "11:00"),
+        answer_with("R2", "Eleven.", vec![]),
+        Message::user("And?"),
+    ];
+    for (host, name) in
+        [("api.deepseek.com", "deepseek-flash"), ("api.moonshot.ai", "kimi-k2.6"), ("api.z.ai", "glm-5")]
+    {
+        let (server, model) = server(Some(host), name, |answer| {
+            answer["reasoning_content"].as_str().is_some_and(|text| text.starts_with('R'))
+        })
+        .await;
+        assert!(answer(&*model, request(&messages)).await.contains("text: Noon."), "{name}");
+        assert_eq!(server.seen().len(), 1, "{name}");
+        assert_eq!(reasoning(&server.last_body()), ["R1", "R2"].map(|text| Some(text.to_owned())), "{name}");
+    }
+    for (kind, wire) in [
+        (ProviderKind::Anthropic, None),
+        (ProviderKind::Gemini, None),
+        (ProviderKind::Ollama, None),
+        (ProviderKind::OpenAi, Some(OpenAiWire::Responses)),
+        (ProviderKind::OpenAi, Some(OpenAiWire::Chat)),
+    ] {
+        let server = judged(|_: &Seen| ("401 Unauthorized", String::new())).await;
+        let config = ProviderConfig {
+            base_url: Some(server.url.clone()),
+            rules_of: wire.map(|_| "api.openai.com".to_owned()),
+            wire,
+            ..ProviderConfig::new(kind)
+        };
+        let model = Provider::new("test", config).unwrap().model("m");
+        assert!(model.stream(request(&messages)).await.is_err(), "{kind}");
+        let body = server.seen().into_iter().map(|seen| seen.body).find(|body| body.contains("Eleven.")).unwrap();
+        let is_left_out = !["R1", "R2", "reasoning_content"].iter().any(|word| body.contains(word));
+        assert!(is_left_out, "{kind}: {body}");
+    }
 }

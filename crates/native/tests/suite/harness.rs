@@ -133,6 +133,7 @@ fn agent(name: &str) -> Agent {
         model_options: ModelOptions::default(),
         body: None,
         titles: false,
+        client_trust: Default::default(),
     }
 }
 

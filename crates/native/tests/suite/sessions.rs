@@ -60,7 +60,7 @@ async fn a_token_opens_one_turn() {
     let token = made["token"].as_str().unwrap();
     assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)), "{token}");
     let (session_id, turn) = (session.parse().unwrap(), message.parse().unwrap());
-    assert_eq!(server.engine.open_stream_token(token, &session_id, &turn).unwrap().as_str(), "local");
+    assert_eq!(server.engine.open_stream_token(token, &session_id, &turn).unwrap().tenant.as_str(), "local");
     assert_eq!(server.engine.open_stream_token(token, &session_id, &"turn_x".parse().unwrap()), None);
 
     let stream = format!("/api/v1/sessions/{session}/messages/{message}/stream");

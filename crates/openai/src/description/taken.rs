@@ -218,6 +218,10 @@ fn assistant() -> Value {
             "role": { "const": "assistant" },
             "content": { "oneOf": [{ "type": "null" }, text(), parts] },
             "refusal": { "type": ["string", "null"] },
+            "reasoning_content": {
+                "type": ["string", "null"],
+                "description": "The reasoning before the answer, for models that want it back",
+            },
             "tool_calls": { "type": ["array", "null"], "items": call },
         },
     })

@@ -73,7 +73,9 @@ async fn results_of_strangers_calls_drive_a_turn() {
 #[tokio::test]
 async fn model_names_an_agent_or_means_the_first() {
     let server = Server::start(vec![Reply::says(&["ok"]); 4]).await;
-    for (model, agent) in [(json!("second"), "second"), (json!(""), "first"), (json!(null), "first")] {
+    let named =
+        [("second", "second"), ("", "first"), ("mapped/name:8b", "second")].map(|(name, agent)| (json!(name), agent));
+    for (model, agent) in named.into_iter().chain([(json!(null), "first")]) {
         let completion = server.chat(json!({ "model": model, "messages": [user("hi")] })).await.json(200);
         assert_eq!(completion["model"], agent);
     }
@@ -88,6 +90,8 @@ async fn model_names_an_agent_or_means_the_first() {
     let one = server.get("/v1/models/second").await.json(200);
     assert_eq!(one, list["data"][1]);
     assert_eq!((&one["object"], &one["owned_by"]), (&json!("model"), &json!("everturn")));
+    let mapped = server.get("/v1/models/mapped%2Fname:8b").await.json(200);
+    assert_eq!((&mapped["id"], &mapped["object"]), (&json!("mapped/name:8b"), &json!("model")));
     assert_eq!(server.get("/v1/models/third").await.refusal(404), ("model_not_found".into(), "model".into()));
 }
 

@@ -73,12 +73,16 @@ async fn forced_calls_that_are_not_made() {
     assert_eq!(refused.refusal(502).0, "LLM_PROVIDER_ERROR");
     assert!(refused.message().contains("the model was to call the tool a, and did not"), "{}", refused.message());
     let required = json!({ "messages": [user("go")], "tools": [tool("a")], "tool_choice": "required" });
-    // A call of the agent's own tools is none that the application waits for.
-    let replies =
-        [Reply::says(&["no"]), Reply::calls("", &[("clock", json!({}))]), Reply::calls("", &[("a", json!({}))])];
+    // Calls of the agent's own tools run, and are none that the application waits for.
+    let sum = || Reply::calls("", &[("calculator", json!({ "expression": "6*7" }))]);
+    let replies = [sum(), Reply::says(&["no"]), sum(), sum(), Reply::calls("", &[("a", json!({}))])];
     let server = Server::start(replies).await;
     let completion = server.chat(required).await.json(200);
     assert_eq!(completion["choices"][0]["finish_reason"], "tool_calls");
+    let asked = server.script.asked();
+    assert!(asked.iter().all(|request| request.options.tool_choice == Some(ToolChoice::Required)), "{asked:?}");
+    let results = asked[4].messages.iter().filter(|message| matches!(message, Message::Tool { .. })).count();
+    assert_eq!(results, 3);
 }
 
 /// The arguments of a strict tool fit its schema when the application sees them. Those of others come as they are.

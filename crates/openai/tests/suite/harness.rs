@@ -67,6 +67,13 @@ impl Reply {
         self
     }
 
+    /// The same, with a proof of its reasoning at the end.
+    pub(crate) fn signed(mut self, proof: &str) -> Self {
+        let end = self.events.len() - 1;
+        self.events.insert(end, ModelEvent::ThinkingSignature(proof.to_owned()));
+        self
+    }
+
     /// The same, once the gate is opened.
     pub(crate) fn behind(self, gate: &Arc<Semaphore>) -> Self {
         Self { gate: Some(Arc::clone(gate)), ..self }
@@ -164,6 +171,7 @@ fn agent(name: &str, script: &Arc<Script>) -> Agent {
         model_options: everturn_core::ModelOptions::default(),
         body: None,
         titles: false,
+        client_trust: Default::default(),
     }
 }
 
@@ -312,7 +320,7 @@ impl Server {
             limits,
             silence: PATIENCE,
             patience: WAIT,
-            models: Default::default(),
+            models: [("mapped/name:8b".to_owned(), "second".to_owned())].into(),
         };
         let app = routes(openai).merge(streams).into();
         Self { engine, script, slow, app, key: None }

@@ -1,6 +1,6 @@
 //! Tools of the application's: calls come back, results go on.
 
-use everturn_core::Message;
+use everturn_core::{Block, Message};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
@@ -49,6 +49,107 @@ async fn results_go_on_with_the_turn_that_waits() {
         _ => None,
     });
     assert_eq!(results.collect::<Vec<_>>(), ["1", "2", "3"]);
+}
+
+/// Clients do not send reasoning. Of answers that made calls it goes back to the model all the same, turn after turn; of an answer
+/// that the client has changed it does not.
+#[tokio::test]
+async fn reasoning_before_calls_goes_back_in_later_turns() {
+    let thinks = |thought: &str, text: &str, x: u64| {
+        Reply::calls(text, &[("a", json!({ "x": x }))]).after_thinking(thought).signed(&format!("proof {x}"))
+    };
+    let server = Server::start([
+        thinks("Hm, one.", "First.", 1),
+        Reply::says(&["done"]).after_thinking("Well."),
+        thinks("Hm, two.", "", 2),
+        Reply::says(&["done again"]),
+        Reply::says(&["and again"]),
+        Reply::says(&["and again"]),
+    ])
+    .await;
+    let mut messages = Vec::new();
+    for (said, steps) in [("go", 2), ("once more", 2), ("and then?", 1)] {
+        messages.push(user(said));
+        for _ in 0..steps {
+            let completion = server.chat(asks(&messages)).await.json(200);
+            let mut answer = message(&completion).clone();
+            answer.as_object_mut().unwrap().remove("reasoning_content");
+            messages.push(answer.clone());
+            let calls = answer["tool_calls"].as_array().cloned().unwrap_or_default();
+            messages.extend(calls.iter().map(|call| result(call, "ok")));
+        }
+    }
+    let given = |at: usize| {
+        let request = &server.script.asked()[at];
+        let blocks = request.messages.iter().flat_map(|message| match message {
+            Message::Assistant { content } => content.blocks().to_vec(),
+            _ => Vec::new(),
+        });
+        let thoughts = blocks.filter_map(|block| match block {
+            Block::Thinking { text, signature } => Some(format!("{text} {}", signature.unwrap_or_default())),
+            _ => None,
+        });
+        thoughts.collect::<Vec<_>>()
+    };
+    assert_eq!(given(2), ["Hm, one. proof 1"]);
+    assert_eq!(given(4), ["Hm, one. proof 1", "Hm, two. proof 2"]);
+    // A changed answer is another one.
+    messages[1]["content"] = json!("Not what it said.");
+    messages.push(user("and now?"));
+    server.chat(asks(&messages)).await.json(200);
+    assert_eq!(given(5), ["Hm, two. proof 2"]);
+}
+
+/// A client that sends reasoning back has it given to the model, where the server knows none of its own.
+#[tokio::test]
+async fn reasoning_that_clients_send_goes_back() {
+    let server = Server::start([
+        Reply::calls("", &[("a", json!({}))]).after_thinking("R1").signed("proof"),
+        Reply::says(&["done"]).after_thinking("R2").signed("proof"),
+        Reply::says(&["fine"]),
+        Reply::says(&["fine"]),
+    ])
+    .await;
+    let mut messages = vec![user("go")];
+    for _ in 0..2 {
+        let completion = server.chat(asks(&messages)).await.json(200);
+        let answer = message(&completion).clone();
+        messages.push(answer.clone());
+        let calls = answer["tool_calls"].as_array().cloned().unwrap_or_default();
+        messages.extend(calls.iter().map(|call| result(call, "ok")));
+    }
+    let given = |at: usize| {
+        let request = &server.script.asked()[at];
+        let blocks = request.messages.iter().flat_map(|message| match message {
+            Message::Assistant { content } => content.blocks().to_vec(),
+            _ => Vec::new(),
+        });
+        let thoughts = blocks.filter_map(|block| match block {
+            Block::Thinking { text, signature } => Some((text, signature)),
+            _ => None,
+        });
+        thoughts.collect::<Vec<_>>()
+    };
+    let proven = |text: &str| (text.to_owned(), Some("proof".to_owned()));
+    let sent = |text: &str| (text.to_owned(), None);
+    assert_eq!(messages[3]["reasoning_content"], "R2");
+    messages.push(user("and then?"));
+    server.chat(asks(&messages)).await.json(200);
+    assert_eq!(given(2), [proven("R1"), sent("R2")]);
+    // Other servers' names for it, and what cannot be reasoning.
+    let answers = [
+        json!({ "role": "assistant", "content": "one", "reasoning": "R3" }),
+        json!({ "role": "assistant", "content": "two", "reasoning_details": [
+            { "type": "reasoning.text", "text": "R4" }, { "type": "reasoning.encrypted", "data": "x" },
+            { "type": "reasoning.summary", "summary": ", R5" }] }),
+        json!({ "role": "assistant", "content": "three", "reasoning_content": { "odd": 1 }, "reasoning_details": "odd" }),
+        json!({ "role": "assistant", "content": "four", "reasoning_content": null }),
+        json!({ "role": "assistant", "content": "", "reasoning_content": "of nothing" }),
+    ];
+    let messages: Vec<Value> =
+        answers.into_iter().flat_map(|answer| [user("go on"), answer]).chain([user("go")]).collect();
+    server.chat(asks(&messages)).await.json(200);
+    assert_eq!(given(3), [sent("R3"), sent("R4, R5")]);
 }
 
 #[tokio::test]

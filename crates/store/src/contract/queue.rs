@@ -11,7 +11,7 @@ use super::{
         submit, timed, usage, waiting,
     },
 };
-use crate::{BeginTurn, Command, Refusal, Start, Store, TurnStatus, TurnSummary};
+use crate::{BeginTurn, Command, Refusal, ResumeTurn, Start, Store, TurnStatus, TurnSummary};
 
 /// Ordinal and status of the session's turns.
 async fn turns(store: &Arc<dyn Store>, talk: &Talk) -> Vec<(TurnId, u64, TurnStatus)> {
@@ -142,7 +142,8 @@ pub async fn a_turn_is_queued_in_a_session(harness: &impl Harness) {
     assert_eq!(submit(&store, talk.queue(&next, 1)).await, Err(Refusal::NotFound));
     talk.wait(&store, &turn).await;
     assert_eq!(submit(&store, unopened).await, Err(Refusal::Exists));
-    assert_eq!(submit(&store, talk.queue(&next, 1)).await, Err(Refusal::Changed));
+    let outdated = queued(&|begin| (begin.expected_version, begin.config) = (Some(1), config("other")));
+    assert_eq!(submit(&store, outdated).await, Err(Refusal::Changed));
     let Command::BeginTurn(replace) = talk.replace(&next, 2, &turn, segment(3, 1)) else { unreachable!("a beginning") };
     let superseding = queued(&|begin| begin.supersedes.clone_from(&replace.supersedes));
     assert_eq!(submit(&store, superseding).await, Err(Refusal::Changed));
@@ -159,6 +160,46 @@ pub async fn a_turn_is_queued_in_a_session(harness: &impl Harness) {
     let stranger = Talk::new("evil");
     accept(&store, stranger.create()).await;
     assert_eq!(submit(&store, stranger.queue(&next, 1)).await, Err(Refusal::Exists));
+}
+
+/// Those who looked at a session together join its queue together, and the first leaves it, as long as nobody has changed
+/// the settings that they saw.
+pub async fn a_queue_does_not_depend_on_the_version(harness: &impl Harness) {
+    let store = harness.open().await;
+    let talk = Talk::new("acme");
+    let names: Vec<TurnId> = (0..4).map(|_| TurnId::mint()).collect();
+    accept(&store, talk.begin(&names[0], None, 1)).await;
+    let batch: Vec<_> = names[1..].iter().map(|turn| talk.queue(turn, 1)).collect();
+    for _ in 0..2 {
+        let kept = store.commit(Arc::new(batch.clone())).await;
+        assert_eq!(kept, Ok(vec![receipt(0, 2), receipt(0, 3), receipt(0, 4)]));
+    }
+    let with = |command: Command, agent: &str| match command {
+        Command::BeginTurn(begin) => Command::BeginTurn(Box::new(BeginTurn { config: config(agent), ..*begin })),
+        Command::ResumeTurn(resume) => Command::ResumeTurn(Box::new(ResumeTurn { config: config(agent), ..*resume })),
+        other => other,
+    };
+    for refused in [with(talk.queue(&TurnId::mint(), 1), "other"), talk.queue(&TurnId::mint(), 5)] {
+        assert_eq!(submit(&store, refused).await, Err(Refusal::Changed));
+    }
+    accept(&store, append_rest(&names[0], 1, segment(2, 1), rest(ended(), 1))).await;
+
+    let resume = |turn: &TurnId, agent: &str| with(talk.resume(turn, 1, segment(1, 1)), agent);
+    assert_eq!(submit(&store, resume(&names[1], "other")).await, Err(Refusal::Changed));
+    assert_eq!(submit(&store, resume(&names[2], "begun")).await, Err(Refusal::Changed));
+    assert_eq!(submit(&store, resume(&names[1], "begun")).await, receipt(1, 6));
+    assert_eq!(submit(&store, resume(&names[2], "begun")).await, Err(Refusal::Changed));
+    // One that waits is taken up as it was seen.
+    accept(&store, append_rest(&names[1], 1, segment(2, 1), rest(waiting(), 1))).await;
+    let resume = with(talk.resume(&names[1], 6, segment(3, 1)), "begun");
+    assert_eq!(submit(&store, resume).await, Err(Refusal::Changed));
+    assert_eq!(place(&store, &talk).await, (summary(&names[1], waiting()), 2));
+
+    // There is no queue to join in a session that has nothing to do any more.
+    let (talk, turn) = (Talk::new("acme"), TurnId::mint());
+    accept(&store, talk.begin(&turn, None, 1)).await;
+    accept(&store, append_rest(&turn, 1, segment(2, 1), rest(ended(), 1))).await;
+    assert_eq!(submit(&store, talk.queue(&TurnId::mint(), 1)).await, Err(Refusal::Changed));
 }
 
 /// Whatever became of the turn meanwhile.

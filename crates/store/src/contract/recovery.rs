@@ -114,3 +114,35 @@ pub async fn resting_turns_are_not_claimed(harness: &impl Harness) {
     accept(&store, runs.begin(&TurnId::mint(), None, 1)).await;
     assert_eq!(store.claim(&runs.node, 10).await, Ok(Vec::new()));
 }
+
+/// All that is needed to go on with turns, at once, is what is read one by one.
+pub async fn unfinished_turns_are_read_together(harness: &impl Harness) {
+    let store = harness.open().await;
+    let (talk, other, gone) = (Talk::new("acme"), Talk::new("evil"), Talk::new("acme"));
+    let (first, turn, of_other) = (TurnId::mint(), TurnId::mint(), TurnId::mint());
+    talk.wait(&store, &first).await;
+    accept(&store, talk.replace(&turn, 2, &first, segment(3, 1))).await;
+    accept(&store, talk.queue(&TurnId::mint(), 3)).await;
+    accept(&store, append(&turn, 1, segment(2, 40))).await;
+    accept(&store, append(&turn, 1, segment(42, 1))).await;
+    accept(&store, other.begin(&of_other, None, 1)).await;
+    accept(&store, gone.begin(&TurnId::mint(), None, 1)).await;
+    let mut claimed = store.claim(&node("node b"), 10).await.expect("claims");
+    assert_eq!(claimed.len(), 3);
+    accept(&store, gone.delete()).await;
+    // Nobody is told of another's.
+    claimed.push(ClaimedTurn { tenant: other.tenant.clone(), ..claimed[0].clone() });
+    for (page, max_bytes) in [(64, 1 << 20), (2, 1)] {
+        let found = store.unfinished(&claimed, page, max_bytes).await.expect("a read");
+        assert_eq!(found.len(), claimed.len());
+        for (claim, found) in claimed.iter().zip(&found) {
+            let session = store.session(&claim.tenant, &claim.session).await.expect("a read");
+            assert_eq!(found.as_ref().map(|found| &found.session), session.as_ref());
+            let Some(found) = found else { continue };
+            let turns = store.turns_below(&claim.tenant, &claim.session, None, page).await.expect("turns");
+            let log = store.read(&claim.turn, 0, max_bytes).await.expect("a log");
+            assert_eq!((&found.turns, &found.log), (&turns, &log));
+        }
+        assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false, false]);
+    }
+}

@@ -14,9 +14,10 @@ impl State {
             Start::Now(node) => (Some(node.clone()), 1, TurnStatus::Running),
             Start::Queued => (None, 0, TurnStatus::Queued),
         };
-        let receipt = Receipt { epoch, version: begin.expected_version.unwrap_or(0).saturating_add(1) };
-        if self.turn_of(&name, &begin.turn).is_some() {
-            return Ok(receipt);
+        if let Some(turn) = self.turn_of(&name, &begin.turn) {
+            let expected = begin.expected_version.unwrap_or(0).saturating_add(1);
+            let version = if turn.is_queued() { turn.taken.version } else { expected };
+            return Ok(Receipt { epoch, version });
         }
         self.check_key(&begin.tenant, begin.key.as_ref(), begin.at)?;
         if self.turns.contains_key(&begin.turn) {
@@ -29,12 +30,17 @@ impl State {
             (None, None) => {}
             (Some(_), None) => return Err(Refusal::NotFound),
             (Some(expected), Some(session)) => {
-                if session.version != expected {
+                let is_busy = self.turns_of(session).any(|turn| turn.is_open() || turn.is_queued());
+                let is_later = expected < session.version && session.config == begin.config;
+                let may_join = begin.start == Start::Queued && is_busy && is_later;
+                if session.version != expected && !may_join {
                     return Err(Refusal::Changed);
                 }
                 self.check_place(begin, &name, session)?;
             }
         }
+        let version = self.sessions.get(&name).map_or(1, |session| session.version + 1);
+        let receipt = Receipt { epoch, version };
         follows(0, &begin.segment)?;
         self.check_writes(&begin.tenant, &begin.writes, Some(&begin.session))?;
 
@@ -111,7 +117,6 @@ impl State {
 
     pub(super) fn resume_turn(&mut self, resume: &ResumeTurn) -> Verdict {
         let name = (resume.tenant.clone(), resume.session.clone());
-        let version = resume.expected_version.saturating_add(1);
         if let Some(turn) = self.turn_of(&name, &resume.turn)
             && turn.taken_by.as_ref() == Some(&resume.id)
         {
@@ -129,9 +134,12 @@ impl State {
             }
             TurnStatus::Running | TurnStatus::Ended(_) => false,
         };
-        if session.version != resume.expected_version || !is_its_turn {
+        let is_later = resume.expected_version < session.version && session.config == resume.config;
+        let is_current = session.version == resume.expected_version || (turn.is_queued() && is_later);
+        if !is_current || !is_its_turn {
             return Err(Refusal::Changed);
         }
+        let version = session.version + 1;
         follows(turn.record.head, &resume.segment)?;
         self.check_writes(&resume.tenant, &resume.writes, None)?;
 

@@ -82,8 +82,13 @@ impl LiveTurns {
             .filter_map(|(turn, running)| Some((running.rows.first()?.id, turn)))
             .filter(|(first, _)| *first < end)
             .collect();
+        // There may be many, and few are wanted.
+        if oldest.len() > count {
+            oldest.select_nth_unstable(count);
+            oldest.truncate(count);
+        }
         oldest.sort_unstable();
-        oldest.into_iter().take(count).map(|(_, turn)| turn.clone()).collect()
+        oldest.into_iter().map(|(_, turn)| turn.clone()).collect()
     }
 
     /// The rows that hold events after `seq`, as many as `max_bytes` call for. None if the turn does not run.

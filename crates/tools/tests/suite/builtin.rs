@@ -17,7 +17,7 @@ fn context() -> ToolContext {
 async fn call(tool: &str, input: &str) -> Result<String, String> {
     let tools = ToolSet::new(builtin_tools()).unwrap();
     let input = Json::parse(input).unwrap();
-    tools.validate(tool, &input)?;
+    tools.validate("acme", tool, &input).await?;
     let output = tools.get(tool).unwrap().call(context(), input).await;
     output.map(|output| output.content.text()).map_err(|failure| failure.to_string())
 }

@@ -104,8 +104,8 @@ fn patterns_name_tools() {
     named(&set, &["mail/look"], &["mail__look"]);
 }
 
-#[test]
-fn a_servers_list_is_replaced_whole() {
+#[tokio::test]
+async fn a_servers_list_is_replaced_whole() {
     let set = two_servers();
     assert_eq!(set.servers()["files"].tools, ["files__read", "files__write"]);
     assert_eq!(set.set_server("files", Ok(vec![tool_of("files", "list", "files__list")])), []);
@@ -116,8 +116,9 @@ fn a_servers_list_is_replaced_whole() {
     assert_eq!((server.trouble.as_deref(), server.tools.as_slice()), (None, ["files__list".to_owned()].as_slice()));
     // Its schema went with it.
     let input = Json::empty_object();
-    assert!(set.validate("files__list", &input).is_ok());
-    assert_eq!(set.validate("files__read", &input).unwrap_err(), "there is no tool called \"files__read\"");
+    assert!(set.validate("acme", "files__list", &input).await.is_ok());
+    let missing = set.validate("acme", "files__read", &input).await.unwrap_err();
+    assert_eq!(missing, "there is no tool called \"files__read\"");
 }
 
 #[test]

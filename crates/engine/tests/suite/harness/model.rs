@@ -98,6 +98,7 @@ type Brain = Box<dyn FnMut(&ModelRequest) -> Script + Send>;
 pub(crate) struct ScriptedModel {
     name: String,
     context_window: Option<u64>,
+    density: u64,
     thinks: bool,
     reads_pdf: bool,
     brain: Mutex<Brain>,
@@ -125,6 +126,7 @@ impl ScriptedModel {
         Arc::new(Self {
             name: name.to_owned(),
             context_window: None,
+            density: 100,
             thinks: false,
             reads_pdf: false,
             brain: Mutex::new(Box::new(brain)),
@@ -138,6 +140,13 @@ impl ScriptedModel {
     pub(crate) fn with_window(self: Arc<Self>, tokens: u64) -> Arc<Self> {
         let mut model = Arc::into_inner(self).expect("nobody uses the model yet");
         model.context_window = Some(tokens);
+        Arc::new(model)
+    }
+
+    /// The same, but its provider counts so many tokens for a hundred of ours.
+    pub(crate) fn with_density(self: Arc<Self>, percent: u64) -> Arc<Self> {
+        let mut model = Arc::into_inner(self).expect("nobody uses the model yet");
+        model.density = percent;
         Arc::new(model)
     }
 
@@ -180,6 +189,14 @@ impl Model for ScriptedModel {
 
     fn context_window(&self) -> Option<u64> {
         self.context_window
+    }
+
+    fn density(&self, _conversation: Option<&str>) -> u64 {
+        self.density
+    }
+
+    fn window_of_body(&self, body: &Json) -> Option<u64> {
+        body.to_value().pointer("/options/num_ctx")?.as_u64()
     }
 
     fn thinks(&self) -> bool {

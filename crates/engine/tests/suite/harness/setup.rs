@@ -62,6 +62,7 @@ impl Setup {
             model_options: everturn_core::ModelOptions::default(),
             body: None,
             titles: false,
+            client_trust: Default::default(),
         };
         let setup = Self {
             accounts: Arc::new(Unbounded),

@@ -72,12 +72,13 @@ fn both_kinds_each_kind_and_no_other() {
 #[test]
 fn what_does_not_fit_is_summarised() {
     // Every message names the script, for nobody knows which of them the model will be given.
-    let long = |word: &str| format!("{word} ").repeat(115) + "play history-long";
+    let long = |word: &str, times: usize| format!("{word} ").repeat(times) + "play history-long";
+    let answer = |word: &str| long(word, 115);
     script(
         "history-long",
         [
-            Reply::says(&[&long("one")]),
-            Reply::says(&[&long("two")]),
+            Reply::says(&[&answer("once")]),
+            Reply::says(&[&answer("twice")]),
             Reply::says(&["They counted."]),
             Reply::says(&["Three."]),
         ],
@@ -85,22 +86,23 @@ fn what_does_not_fit_is_summarised() {
     let ask = |text: &str| format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}]}}"#);
     let shared = crate::suite::harness::shared();
     let client = shared.client("acme");
-    let made = client.send("PUT", "/session", &format!(r#"{{"agent":{{"name":"small"}},{}"#, &ask(&long("a"))[1..]));
+    let made =
+        client.send("PUT", "/session", &format!(r#"{{"agent":{{"name":"small"}},{}"#, &ask(&long("anna", 57))[1..]));
     assert_eq!(made.status, 201, "{made:?}");
     let path = format!("/session/{}", made.json()["sessionId"].as_str().unwrap());
-    assert_eq!(client.send("POST", &path, &ask(&long("b"))).json()["stopReason"], "end_turn");
-    let answer = client.send("POST", &path, &ask("c play history-long")).json();
-    assert_eq!(answer["stopReason"], "end_turn", "{answer}");
+    assert_eq!(client.send("POST", &path, &ask(&long("beth", 57))).json()["stopReason"], "end_turn");
+    let last = client.send("POST", &path, &ask("c play history-long")).json();
+    assert_eq!(last["stopReason"], "end_turn", "{last}");
     let session = client.send("GET", &path, "").json();
     let full = session["history"]["full"].as_array().unwrap();
     assert_eq!(full.len(), 6, "full history is exact: {session}");
-    assert_eq!(full[1]["content"], long("one"));
+    assert_eq!(full[1]["content"], answer("once"));
     assert_eq!(full[5]["content"], "Three.");
     let compacted = session["history"]["compacted"].as_array().unwrap();
     assert!(compacted.len() < 6 && compacted[0].to_string().contains("They counted."), "{session}");
     assert_eq!(compacted.last(), full.last());
     let told = asked("history-long").pop().unwrap().to_string();
-    assert!(told.contains("They counted.") && !told.contains("one one"), "the model was given the summary: {told}");
+    assert!(told.contains("They counted.") && !told.contains("once once"), "the model was given the summary: {told}");
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn unknown_keys() {
             error: unknown key `colour`
               --> everturn.toml:1:1
 
-            hint: the keys here are `listen`, `store`, `durability`, `keys`, `quotas`, `tenants`, `providers`, `prices`, `agents`, `mcp`, `limits`, `retention`, `recipes`, `goose`, `openai`, `tls`, `proxy`, `webhooks`"#]],
+            hint: the keys here are `listen`, `store`, `durability`, `keys`, `quotas`, `tenants`, `providers`, `prices`, `agents`, `mcp`, `limits`, `retention`, `recipes`, `goose`, `openai`, `tls`, `proxy`, `metrics`, `cors`, `webhooks`"#]],
     );
     check_agent(
         "tols = ['clock']",
@@ -106,7 +106,7 @@ fn unknown_keys() {
             error: unknown key `warmth`
               --> everturn.toml:6:1
 
-            hint: the keys here are `name`, `version`, `title`, `description`, `instructions`, `model`, `fallback`, `tools`, `trusted`, `internal_tools`, `max_steps`, `turn_timeout`, `options`, `capabilities`, `max_output_tokens`, `effort`, `thinking`, `temperature`, `top_p`, `body`, `context_window`, `titles`"#]],
+            hint: the keys here are `name`, `version`, `title`, `description`, `instructions`, `model`, `fallback`, `tools`, `trusted`, `client_trust`, `internal_tools`, `max_steps`, `turn_timeout`, `options`, `capabilities`, `max_output_tokens`, `effort`, `thinking`, `temperature`, `top_p`, `body`, `context_window`, `titles`"#]],
     );
     check(
         "[limits]\nbody_byte = 5",

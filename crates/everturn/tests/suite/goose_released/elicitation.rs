@@ -49,6 +49,9 @@ fn answered_in_the_split_protocol() {
         assert_eq!(answer.status, 422, "{wrong}: {answer:?}");
         assert_eq!(open_forms(&chat)[0]["form_id"], form.as_str());
     }
+    let long = chat.try_say(2, &response(&form, &json!({ "colour": "x".repeat(300_000) })));
+    assert_eq!(long.status, 422);
+    assert!(long.body.contains("the answer has 300013 bytes, at most 262144 are allowed"), "{}", long.body);
     let right = response(&form, &json!({ "colour": "red" }));
     let answer = chat.try_say(2, &right);
     assert_eq!((answer.status, answer.json()), (200, json!({ "request_id": uuid(2) })), "{answer:?}");

@@ -67,10 +67,10 @@ fn after_a_compaction() {
     for door in Door::BOTH {
         let name = format!("seed-small-{}", door.view());
         // Every message names the script, for nobody knows which of them the model will be given.
-        let long = |word: &str| format!("{word} ").repeat(115) + "play " + &name;
-        let answers = [long("one"), long("two"), "They counted.".to_owned(), "Three.".to_owned()];
+        let long = |word: &str, times: usize| format!("{word} ").repeat(times) + "play " + &name;
+        let answers = [long("once", 115), long("twice", 115), "They counted.".to_owned(), "Three.".to_owned()];
         script(&name, answers.iter().map(|text| Reply::says(&[text])));
-        let before: Vec<_> = ["a", "b"].iter().map(|word| long(word)).collect();
+        let before: Vec<_> = ["anna", "beth"].iter().map(|word| long(word, 57)).collect();
         for text in &before {
             let stream = world.post(door, &says_to("small", &name, text));
             assert_eq!((stream.reason(), updates(&stream.frames)), ("stop", Vec::new()));

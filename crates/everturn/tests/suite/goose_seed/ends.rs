@@ -155,22 +155,22 @@ fn a_step_that_begins_again() {
         &replies,
         &says("", "play seed-again"),
         expect![[r##"
-        # POST /reply
-        - {"type":"Ping"}
-        4 {"message":{"content":[{"text":"Once upon","type":"text"}],"created_at":"<time>","id":"turn#1.a1","role":"assistant"},"token_state":"0+0 of 0+0","type":"Message"}
-        5 {"conversation":[{"content":[{"text":"play seed-again","type":"text"}],"created_at":"<time>","id":"turn#1.u1","role":"user"}],"token_state":"657+4 of 657+4","type":"UpdateConversation"}
-        6 {"message":{"content":[{"text":"Another ","type":"text"}],"created_at":"<time>","id":"turn#1.a1","role":"assistant"},"token_state":"657+4 of 657+4","type":"Message"}
-        7 {"message":{"content":[{"text":"time.","type":"text"}],"created_at":"<time>","id":"turn#1.a1","role":"assistant"},"token_state":"657+4 of 657+4","type":"Message"}
-        9 {"reason":"stop","token_state":"667+9 of 667+9","type":"Finish"}
-        # POST /goose/reply
-        - {"type":"Ping"}
-        3 {"message":{"content":[{"signature":"","thinking":"well","type":"thinking"}],"created":"<s>","id":"turn#1.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"0+0 of 0+0","type":"Message"}
-        4 {"message":{"content":[{"text":"Once upon","type":"text"}],"created":"<s>","id":"turn#1.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"0+0 of 0+0","type":"Message"}
-        5 {"conversation":[{"content":[{"text":"play seed-again","type":"text"}],"created":"<s>","id":"turn#1.u1","metadata":{"agentVisible":true,"userVisible":true},"role":"user"}],"type":"UpdateConversation"}
-        6 {"message":{"content":[{"text":"Another ","type":"text"}],"created":"<s>","id":"turn#1.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"657+4 of 657+4","type":"Message"}
-        7 {"message":{"content":[{"text":"time.","type":"text"}],"created":"<s>","id":"turn#1.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"657+4 of 657+4","type":"Message"}
-        9 {"reason":"stop","token_state":"667+9 of 667+9","type":"Finish"}
-    "##]],
+            # POST /reply
+            - {"type":"Ping"}
+            4 {"message":{"content":[{"text":"Once upon","type":"text"}],"created_at":"<time>","id":"turn#1.a1","role":"assistant"},"token_state":"0+0 of 0+0","type":"Message"}
+            5 {"conversation":[{"content":[{"text":"play seed-again","type":"text"}],"created_at":"<time>","id":"turn#1.u1","role":"user"}],"token_state":"657+3 of 657+3","type":"UpdateConversation"}
+            6 {"message":{"content":[{"text":"Another ","type":"text"}],"created_at":"<time>","id":"turn#1.a1","role":"assistant"},"token_state":"657+3 of 657+3","type":"Message"}
+            7 {"message":{"content":[{"text":"time.","type":"text"}],"created_at":"<time>","id":"turn#1.a1","role":"assistant"},"token_state":"657+3 of 657+3","type":"Message"}
+            9 {"reason":"stop","token_state":"667+8 of 667+8","type":"Finish"}
+            # POST /goose/reply
+            - {"type":"Ping"}
+            3 {"message":{"content":[{"signature":"","thinking":"well","type":"thinking"}],"created":"<s>","id":"turn#1.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"0+0 of 0+0","type":"Message"}
+            4 {"message":{"content":[{"text":"Once upon","type":"text"}],"created":"<s>","id":"turn#1.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"0+0 of 0+0","type":"Message"}
+            5 {"conversation":[{"content":[{"text":"play seed-again","type":"text"}],"created":"<s>","id":"turn#1.u1","metadata":{"agentVisible":true,"userVisible":true},"role":"user"}],"type":"UpdateConversation"}
+            6 {"message":{"content":[{"text":"Another ","type":"text"}],"created":"<s>","id":"turn#1.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"657+3 of 657+3","type":"Message"}
+            7 {"message":{"content":[{"text":"time.","type":"text"}],"created":"<s>","id":"turn#1.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"657+3 of 657+3","type":"Message"}
+            9 {"reason":"stop","token_state":"667+8 of 667+8","type":"Finish"}
+        "##]],
     );
 }
 
@@ -195,15 +195,15 @@ fn cancelled() {
         &says("", "play seed-cancel"),
         live,
         expect![[r##"
-        # POST /reply
-        - {"type":"Ping"}
-        3 {"message":{"content":[{"text":"I was about to","type":"text"}],"created_at":"<time>","id":"turn#1.a1","role":"assistant"},"token_state":"0+0 of 0+0","type":"Message"}
-        5 {"reason":"cancel","token_state":"657+4 of 657+4","type":"Finish"}
-        # POST /goose/reply
-        - {"type":"Ping"}
-        3 {"message":{"content":[{"text":"I was about to","type":"text"}],"created":"<s>","id":"turn#1.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"0+0 of 0+0","type":"Message"}
-        5 {"reason":"cancel","token_state":"657+4 of 657+4","type":"Finish"}
-    "##]],
+            # POST /reply
+            - {"type":"Ping"}
+            3 {"message":{"content":[{"text":"I was about to","type":"text"}],"created_at":"<time>","id":"turn#1.a1","role":"assistant"},"token_state":"0+0 of 0+0","type":"Message"}
+            5 {"reason":"cancel","token_state":"657+3 of 657+3","type":"Finish"}
+            # POST /goose/reply
+            - {"type":"Ping"}
+            3 {"message":{"content":[{"text":"I was about to","type":"text"}],"created":"<s>","id":"turn#1.a1","metadata":{"agentVisible":true,"userVisible":true},"role":"assistant"},"token_state":"0+0 of 0+0","type":"Message"}
+            5 {"reason":"cancel","token_state":"657+3 of 657+3","type":"Finish"}
+        "##]],
     );
     eventually("the model is left alone", || gate.is_left().then_some(()));
 }

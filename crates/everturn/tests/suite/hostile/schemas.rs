@@ -79,12 +79,76 @@ fn schemas_that_are_refused_or_harmless() {
         recursive: 201 
         doubling: 400 the input schema of tool "t" cannot be used: the schema's references to itself multiply or never end, so that no input can be checked against it
         regex bomb: 201 
-        regex of size: 400 the input schema of tool "t" cannot be used: the schema is not valid at /properties/a/pattern: "(((a{1000}){1000}){1000})" is not a "regex"
+        regex of size: 400 the input schema of tool "t" cannot be used: the schema's regular expression "(((a{1000}){1000}){1000})" is too complex: its weight is 2003003003, at most 100000 is allowed; repeat less, and fewer Unicode classes such as \p{L}
         no regex: 400 the input schema of tool "t" cannot be used: the schema is not valid at /properties/a/pattern: "(" is not a "regex"
         deep: 400 the body nests objects and arrays deeper than 64 levels, which is the limit
         1 MiB: 400 the input schema of tool "t" cannot be used: the schema has 1048610 bytes, at most 65536 are allowed
     "##]].assert_eq(&table);
     assert!(trap.accept().is_err(), "nothing is fetched");
+}
+
+/// Two such requests once kept everybody waiting for two minutes.
+#[test]
+fn schemas_that_take_long_to_compile_are_refused() {
+    let shared = shared();
+    let (attacker, other) = (shared.client("fuzz"), shared.client("bob"));
+    let user = json!({ "role": "user", "content": "stream 1" });
+    // No two expressions are alike: none of them is found compiled.
+    let properties = |tool: usize, count: usize, class: &str| -> serde_json::Value {
+        let pattern = |n: usize| json!({ "type": "string", "pattern": format!("{tool}x{n}{class}{{24}}") });
+        json!({ "properties": (0..count).map(|n| (format!("p{n}"), pattern(n))).collect::<serde_json::Value>() })
+    };
+    let tools = |count: usize, patterns: usize| -> Vec<_> {
+        let schema = |tool| properties(tool, patterns, r"\p{L}");
+        (0..count).map(|n| json!({ "name": format!("t{n}"), "description": "", "inputSchema": schema(n) })).collect()
+    };
+    let aap =
+        |tools: Vec<serde_json::Value>| json!({ "agent": { "name": "demo" }, "tools": tools, "messages": [user] });
+    let functions: Vec<_> = (0..50)
+        .map(|n| json!({ "type": "function", "function": { "name": format!("t{n}"), "parameters": properties(n, 1, r"\p{M}") } }))
+        .collect();
+    let format =
+        json!({ "type": "json_schema", "json_schema": { "name": "n", "schema": properties(99, 22, r"\p{N}") } });
+    let openai = json!({ "model": "demo", "messages": [user], "tools": functions, "response_format": format });
+    let requests = [
+        (
+            "PUT",
+            "/session",
+            aap(tools(128, 64)),
+            r#"the input schema of tool "t0" cannot be used: the schema's regular expressions are too complex: their weight is "#,
+            "at most 400000",
+        ),
+        (
+            "PUT",
+            "/session",
+            aap(tools(128, 8)),
+            r#"the input schema of tool "t7" cannot be used: the regular expressions of the schemas that come together are too complex"#,
+            "at most 1000000",
+        ),
+        ("POST", "/v1/chat/completions", openai, "response_format.json_schema.schema", "at most 1000000"),
+    ];
+    std::thread::scope(|scope| {
+        let refused: Vec<_> = requests
+            .iter()
+            .flat_map(|request| [request, request])
+            .map(|(method, path, body, words, limit)| {
+                let attacker = &attacker;
+                scope.spawn(move || {
+                    let answer = attacker.send(method, path, &body.to_string());
+                    assert_eq!(answer.status, 400, "{answer:?}");
+                    assert!(
+                        answer.body.replace("\\\"", "\"").contains(words) && answer.body.contains(limit),
+                        "{answer:?}"
+                    );
+                })
+            })
+            .collect();
+        // Somebody else is served meanwhile.
+        while !refused.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            let answer = other.send("PUT", "/session", &aap(tools(1, 1)).to_string());
+            assert_eq!(answer.status, 201, "{answer:?}");
+        }
+    });
 }
 
 #[test]

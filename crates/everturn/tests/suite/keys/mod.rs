@@ -4,12 +4,14 @@ mod api;
 mod command;
 mod door;
 mod life;
+mod metrics;
 mod opening;
 mod pace;
 mod place;
 mod quotas;
 mod race;
 mod scopes;
+mod streams;
 
 use std::process::Output;
 

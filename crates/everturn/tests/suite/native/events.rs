@@ -129,7 +129,7 @@ fn a_call_that_is_made_again() {
             data: {"type":"delta","content":"I know."}
 
             id: 8
-            data: {"type":"complete","session_id":"sess#1","message_id":"turn#1","final_response":"I know.","total_input_tokens":19,"total_output_tokens":7,"artifacts":[]}
+            data: {"type":"complete","session_id":"sess#1","message_id":"turn#1","final_response":"I know.","total_input_tokens":19,"total_output_tokens":6,"artifacts":[]}
 
             > GET /api/v1/sessions/sess#1/messages/turn#1
             200
@@ -144,7 +144,7 @@ fn a_call_that_is_made_again() {
               "response": "I know.",
               "status": "completed",
               "total_input_tokens": 19,
-              "total_output_tokens": 7
+              "total_output_tokens": 6
             }
 
         "#]],

@@ -106,6 +106,39 @@ fn of_every_kind_answered_in_every_way() {
     }
 }
 
+/// A few lines of schema and a few thousand numbers could take gigabytes, and a long answer the rest.
+#[test]
+fn answers_that_cost_too_much_are_refused() {
+    let items = json!({ "type": "array", "items": { "allOf": vec![json!({ "type": "null" }); 2500] } });
+    let schema = json!({ "type": "object", "properties": { "list": items } });
+    let world = World::start("");
+    let client = world.client();
+    let (turn, asks) = ask(&client, "form-bomb", json!({ "kind": "clarify", "title": "What?", "schema": schema }));
+    let bomb = json!({ "list": vec![1; 10_000] });
+    let long = json!({ "list": [], "text": "x".repeat(300_000) });
+    let (steps, bytes) =
+        ("it would take more than 1000000 steps", "the answer has 300021 bytes, at most 262144 are allowed");
+    for (said, limit) in [
+        (json!({ "form_answer": bomb }), steps),
+        (json!({ "message": bomb.to_string() }), steps),
+        (json!({ "form_answer": long }), bytes),
+        // As a text in a text, in which every quotation mark takes one more byte.
+        (json!({ "message": long.to_string() }), "the answer has 300029 bytes, at most 262144 are allowed"),
+    ] {
+        let refused = answer(&turn, &said);
+        assert_eq!(
+            (refused.status, &refused.json()["detail"]["code"]),
+            (422, &json!("FORM_ANSWER_INVALID")),
+            "{}",
+            refused.body
+        );
+        assert!(refused.body.contains(limit), "{}", refused.body);
+    }
+    assert_eq!(form(&client, &asks["form_id"])["status"], "open");
+    assert_eq!(answer(&turn, &json!({ "form_answer": { "list": [null, null] } })).status, 202);
+    assert_eq!(turn.complete()["final_response"], "Thanks.");
+}
+
 #[test]
 fn an_answer_that_does_not_fit_leaves_it_open() {
     let schema = json!({

@@ -2,6 +2,7 @@
 
 mod hosts;
 mod http2;
+mod origins;
 mod proxies;
 mod renewal;
 mod tls;

@@ -11,7 +11,7 @@ use crate::{
     model::ModelRequest,
     provider::{
         failure::{Report, number_after},
-        learned::{Learned, MediaDigest},
+        learned::{ImageForm, Learned, MediaDigest},
     },
 };
 
@@ -54,6 +54,14 @@ const BROKEN: &[&str] = &[
     "could not decode image",
     "unable to decode image",
 ];
+
+/// How providers speak of formats of images.
+const FORMATS: &[&str] =
+    &["webp", "gif", "jpeg", "jpg", "png", "format", "mime", "media type", "content type", "content-type"];
+
+/// How providers speak of the size of an image.
+const SIZES: &[&str] =
+    &["too large", "too big", "exceed", "size", "pixel", "dimension", "resolution", "width", "height", "bytes", " mb"];
 
 /// How providers say that they could not fetch something just now.
 const PASSING: &[&str] = &["timeout", "timed out"];
@@ -113,6 +121,19 @@ pub(super) fn refused(
 /// Whether a server that reports a fault of its own has met a broken image.
 pub(super) fn is_broken(words: &str, body: &[u8]) -> bool {
     BROKEN.iter().any(|phrase| words.contains(phrase) && !is_quoted(body, phrase))
+}
+
+/// The form in which refused images may be taken, if a refusal leaves hope.
+pub(super) fn form(report: &Report, change: &Change) -> Option<ImageForm> {
+    let words = report.words().to_lowercase();
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
+    match change {
+        // A model may read images, and none of this format.
+        Change::AllImages => has(FORMATS).then_some(ImageForm::Plain),
+        Change::Media(_) | Change::MediaOfCall(_) if has(SIZES) || !has(ABOUT_MEDIA) => Some(ImageForm::Small),
+        Change::Media(_) | Change::MediaOfCall(_) => Some(ImageForm::Plain),
+        _ => None,
+    }
 }
 
 /// The most images that a model takes in one request, where a refusal names that number: "At most 1 image(s) may be

@@ -18,7 +18,7 @@ use everturn_core::{Block, Effort, Message};
 
 use super::{
     failure::Report,
-    learned::{Learned, MediaDigest, WantsReasoning, declaration},
+    learned::{ImageForm, Learned, MediaDigest, WantsReasoning, declaration},
 };
 use crate::model::ModelRequest;
 
@@ -77,6 +77,10 @@ pub(super) enum Change {
     PlainCalls(Vec<MediaDigest>),
     /// Ids of calls with nine letters and digits.
     ShortIds,
+    /// An empty text beside calls, rather than none.
+    EmptyText,
+    /// Calls without ids.
+    NoCallIds,
     /// Another wire: OpenAI's own models take tools with reasoning through its Responses only.
     Responses,
 }
@@ -123,6 +127,8 @@ impl Changes {
             Change::PlainRoles => !std::mem::replace(&mut learned.wants_plain_roles, true),
             Change::PlainCalls(calls) => calls.into_iter().filter(|call| learned.plain_calls.insert(*call)).count() > 0,
             Change::ShortIds => !std::mem::replace(&mut learned.wants_short_ids, true),
+            Change::EmptyText => !std::mem::replace(&mut learned.wants_empty_text, true),
+            Change::NoCallIds => !std::mem::replace(&mut learned.refuses_call_ids, true),
             Change::Responses => !std::mem::replace(&mut learned.wants_responses, true),
             Change::Field(field) => learned.fields.insert(field),
             Change::Value(field) => {
@@ -173,10 +179,11 @@ pub(super) fn change(
     if has_system && SYSTEM.iter().any(|phrase| words.contains(phrase) && !is_quoted(body, phrase)) {
         return Some(Change::System);
     }
-    if report.param() == Some("stream")
-        || (words.contains("verified to stream") && !is_quoted(body, "verified to stream"))
-    {
+    if is_about_stream(report, body, learned) {
         return Some(Change::Stream);
+    }
+    if let Some(change) = calls_written_otherwise(&words, request, body, learned) {
+        return Some(change);
     }
     let says_undeclared = |phrase: &&str| words.contains(phrase) && !is_quoted(body, phrase);
     if request.tools.is_empty() && UNDECLARED.iter().any(says_undeclared) {
@@ -254,7 +261,35 @@ pub(super) fn change_after_fault(
     learned: &Learned,
 ) -> Option<Change> {
     let words = report.words().to_lowercase();
+    if let Some(change) = calls_written_otherwise(&words, request, body, learned) {
+        return Some(change);
+    }
     media::is_broken(&words, body).then(|| media::refused(report, &words, request, body, learned)).flatten()
+}
+
+/// Another way to write calls, which the words ask for.
+fn calls_written_otherwise(words: &str, request: &ModelRequest, body: &[u8], learned: &Learned) -> Option<Change> {
+    let says = |phrase: &&str| words.contains(phrase) && !is_quoted(body, phrase);
+    if !learned.wants_empty_text && has_silent_calls(request) && NO_CONTENT.iter().any(says) {
+        return Some(Change::EmptyText);
+    }
+    let is_about_ids = says(&"unknown name \"id\"") && ["function_call", "function_response"].iter().any(says);
+    (is_about_ids && !learned.refuses_call_ids).then_some(Change::NoCallIds)
+}
+
+/// Whether the model has made calls in a conversation without saying anything.
+pub(super) fn has_silent_calls(request: &ModelRequest) -> bool {
+    request.messages.iter().any(|message| match message {
+        Message::Assistant { content } => message.tool_uses().next().is_some() && content.text().is_empty(),
+        Message::System { .. } | Message::User { .. } | Message::Tool { .. } => false,
+    })
+}
+
+/// Whether a refusal is about an answer that comes in pieces, where it may come whole.
+pub(super) fn is_about_stream(report: &Report, body: &[u8], learned: &Learned) -> bool {
+    let words = report.words().to_lowercase();
+    let says = |phrase: &&str| words.contains(phrase) && !is_quoted(body, phrase);
+    !learned.fields.contains("stream") && (report.param() == Some("stream") || NO_STREAM.iter().any(says))
 }
 
 /// Whether a refusal may be about the format of the answer, which is then left out before any tool is.
@@ -280,9 +315,19 @@ pub(super) fn is_about_some_tool(report: &Report, body: &[u8]) -> bool {
         && tools::refused(report, body).is_none()
 }
 
+/// The names of the tools that a body declares.
+pub(super) fn declared_tools(body: &[u8]) -> Vec<String> {
+    tools::names(body)
+}
+
 /// The images and documents of a request that were not refused before, oldest first.
 pub(super) fn sent_media(request: &ModelRequest, learned: &Learned) -> Vec<(MediaDigest, Block)> {
     media::sent(request, learned)
+}
+
+/// The form in which images may be taken that a refusal asks to leave out.
+pub(super) fn image_form(report: &Report, change: &Change) -> Option<ImageForm> {
+    media::form(report, change)
 }
 
 /// All images and documents of a request, to be left out of it.
@@ -318,6 +363,33 @@ const SYSTEM: &[&str] = &[
     "does not support system",
     "does not support developer",
     "system messages are not supported",
+];
+
+/// How servers say that they want a text beside calls: llama.cpp, LM Studio, Ollama, servers that check with pydantic.
+const NO_CONTENT: &[&str] = &[
+    "'content' to be a string",
+    "'content' field must be a string",
+    "content must be a string",
+    "content should be a string",
+    "content type: <nil>",
+    "content: field required",
+    "content: none is not an allowed value",
+    "content: input should be a valid string",
+    "content cannot be null",
+    "content must not be null",
+    "content can not be null",
+];
+
+/// How providers say that a model's answer cannot be streamed: OpenAI, Bedrock, gateways.
+const NO_STREAM: &[&str] = &[
+    "verified to stream",
+    "unsupported for streaming",
+    "in streaming mode",
+    "streaming is not supported",
+    "streaming not supported",
+    "does not support streaming",
+    "doesn't support streaming",
+    "stream is not supported",
 ];
 
 /// How gateways say that a conversation has calls and the request declares no tools: Bedrock, LiteLLM.

@@ -106,6 +106,11 @@ pub(super) fn refused(report: &Report, raw: &[u8]) -> Option<String> {
 }
 
 /// The names of the tools that a body declares, in order.
+pub(super) fn names(body: &[u8]) -> Vec<String> {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    declared(&body).into_iter().map(str::to_owned).collect()
+}
+
 fn declared(body: &Value) -> Vec<&str> {
     let Some(tools) = body.get("tools").and_then(Value::as_array) else { return Vec::new() };
     let flat = tools.iter().flat_map(|tool| match tool.get("functionDeclarations").and_then(Value::as_array) {

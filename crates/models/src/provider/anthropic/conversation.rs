@@ -177,7 +177,7 @@ impl<'a> Writer<'a> {
                     self.push(&mut turn, &image_block(url))?;
                 }
             }
-            Entry::Assistant { thinking, text, calls } => {
+            Entry::Assistant { thinking, text, calls, .. } => {
                 turn.role = Role::Assistant;
                 turn.has_calls = !calls.is_empty();
                 self.answer(&mut turn, *thinking, text, calls)?;

@@ -154,7 +154,7 @@ impl Decoder for Events {
             Event::ContentBlockStop { index } => self.stop(index, answer)?,
             Event::MessageDelta { delta, usage } => {
                 self.tokens(usage, answer);
-                finish(delta.stop_reason.as_deref(), answer)?;
+                finish(delta.stop_reason.as_deref(), self.counts.usage, answer)?;
             }
             Event::Message { content, stop_reason, usage } => {
                 self.tokens(usage, answer);
@@ -162,7 +162,7 @@ impl Decoder for Events {
                     self.start(index, block, answer)?;
                     self.stop(index, answer)?;
                 }
-                finish(stop_reason.as_deref(), answer)?;
+                finish(stop_reason.as_deref(), self.counts.usage, answer)?;
             }
             Event::MessageStop => answer.end(),
             Event::Error { error } => return Err(Fault::Reported(Report::from_json(&error))),
@@ -173,11 +173,11 @@ impl Decoder for Events {
 }
 
 /// Why the model stopped, once it has.
-fn finish(reason: Option<&str>, answer: &mut Answer) -> Result<(), Fault> {
+fn finish(reason: Option<&str>, usage: Usage, answer: &mut Answer) -> Result<(), Fault> {
     match reason {
         None => {}
         Some("max_tokens") => answer.finish(ModelFinish::MaxTokens),
-        Some("model_context_window_exceeded") => return Err(Fault::window_exceeded()),
+        Some("model_context_window_exceeded") => return Err(Fault::window_exceeded(Some(usage))),
         Some("refusal") => answer.finish(ModelFinish::Refusal),
         // A tool of the provider's own takes long. What that tool has found so far is not kept, and without it the answer
         // cannot go on. It has reached no limit of tokens.

@@ -90,6 +90,14 @@ impl Wire for Anthropic {
         models::Rules::of(ask.model).forced_choice
     }
 
+    fn usual_cap(&self, ask: &Ask<'_>) -> Option<u64> {
+        Some(request::usual_cap(ask))
+    }
+
+    fn counts_cap(&self, model: &str) -> bool {
+        !models::Rules::of(model).stops_at_window
+    }
+
     fn write(&self, ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
         request::write(ask)
     }

@@ -25,6 +25,8 @@ pub(super) struct Rules {
     pub(super) forced_choice: bool,
     /// Whether it can be held to a JSON schema.
     pub(super) structured: bool,
+    /// Whether it takes a cap that its window does not hold beside the question, and stops where the window is full.
+    pub(super) stops_at_window: bool,
 }
 
 /// How thinking is turned off.
@@ -64,6 +66,7 @@ const NEWEST: Rules = Rules {
     sampling: Sampling::None,
     forced_choice: false,
     structured: true,
+    stops_at_window: true,
 };
 
 /// Models up to 4.5, which think within a budget if a request gives one.
@@ -77,6 +80,7 @@ const BUDGETED: Rules = Rules {
     sampling: Sampling::One,
     forced_choice: true,
     structured: true,
+    stops_at_window: true,
 };
 
 impl Rules {
@@ -86,17 +90,25 @@ impl Rules {
         let model = model.to_ascii_lowercase();
         let Some(at) = model.find("claude") else {
             // Compatible servers were made for clients that give a budget and leave the rest out.
-            return Self { is_claude: false, sampling: Sampling::Both, structured: false, ..BUDGETED };
+            return Self {
+                is_claude: false,
+                sampling: Sampling::Both,
+                structured: false,
+                stops_at_window: false,
+                ..BUDGETED
+            };
         };
         let words: Vec<&str> = model[at..].split(['-', '.', '@', ':', '_', '/']).collect();
         let is = |line: &str| words.contains(&line);
         let version = version(&words);
         match version {
             Some(version) if version < (3, 7) => {
-                Self { budget: false, sampling: Sampling::Both, structured: false, ..BUDGETED }
+                Self { budget: false, sampling: Sampling::Both, structured: false, stops_at_window: false, ..BUDGETED }
             }
-            Some(version) if version < (4, 1) => Self { sampling: Sampling::Both, structured: false, ..BUDGETED },
-            Some(version) if version < (4, 5) => Self { structured: false, ..BUDGETED },
+            Some(version) if version < (4, 1) => {
+                Self { sampling: Sampling::Both, structured: false, stops_at_window: false, ..BUDGETED }
+            }
+            Some(version) if version < (4, 5) => Self { structured: false, stops_at_window: false, ..BUDGETED },
             Some((4, 5)) if is("opus") => Self { efforts: LOW_TO_HIGH, ..BUDGETED },
             Some((4, 5)) => BUDGETED,
             Some((4, 6)) => Self { adaptive: true, efforts: WITHOUT_XHIGH, ..BUDGETED },

@@ -109,7 +109,7 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
     tools.iter().for_each(|tool| prefix.add(tool.get().as_bytes()));
     let Conversation { mut messages, prefix, may_begin } = conversation::write(ask, &rules, prefix)?;
 
-    let max_tokens = ask.max_output().or(ask.most_output()).unwrap_or(USUAL_CAP).max(1);
+    let max_tokens = ask.max_output().unwrap_or_else(|| usual_cap(ask)).max(1);
     let tool_choice = tool_choice(ask, &rules, &names, &mut notices);
     let wish = Wish {
         model,
@@ -156,6 +156,11 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
         output_config: OutputConfig { effort: decision.effort, format },
     })?;
     Ok(Written { body, notices, prefix: Some(prefix) })
+}
+
+/// The cap on an answer where none is asked for.
+pub(super) fn usual_cap(ask: &Ask<'_>) -> u64 {
+    ask.most_output().unwrap_or(USUAL_CAP)
 }
 
 /// The names and declarations of the tools that can be declared.

@@ -4,6 +4,7 @@ use everturn_core::{Effort, ModelOptions, Thinking};
 use serde::Serialize;
 
 use super::models::{Off, Rules};
+use crate::provider::wire::most_thinking;
 
 /// The smallest budget for thinking that the API takes.
 const MIN_BUDGET: u64 = 1024;
@@ -177,12 +178,17 @@ impl Wish<'_> {
             return none;
         }
         // The budget counts towards the cap and must leave room for an answer.
-        let budget_tokens = budget.min(max_tokens.saturating_sub(1));
+        let budget_tokens = budget.min(most_thinking(max_tokens));
         if budget_tokens < MIN_BUDGET {
             notices.push(format!(
                 "{model} does not think in this call: that takes {MIN_BUDGET} tokens and room for an answer, and the cap is {max_tokens}"
             ));
             return none;
+        }
+        if budget_tokens < budget {
+            notices.push(format!(
+                "{model} thinks with {budget_tokens} tokens at most, not {budget}: the cap is {max_tokens}, and an answer needs room"
+            ));
         }
         let display = (rules.is_claude && self.display() == Display::Omitted).then_some(Display::Omitted);
         let block_binding = self.binds.then_some(DROP_BLOCK);

@@ -13,7 +13,10 @@ use tokio::time::{Instant, Interval};
 use super::{Attempt, Begun, Waiting};
 use crate::{
     model::{ModelError, ModelEvent},
-    provider::call::{AnswerStream, Caller},
+    provider::{
+        call::{AnswerStream, Caller},
+        failure::Report,
+    },
 };
 
 /// How often a call whose answer comes whole counts as alive: nothing is heard of it until it is over.
@@ -26,11 +29,19 @@ const LONGEST_WHOLE_ANSWER: Duration = Duration::from_secs(15 * 60);
 pub(super) struct Adapting {
     answer: AnswerStream,
     origin: (Arc<Caller>, String),
+    /// What the provider's count of the call is compared with.
+    sent: Option<Sent>,
     /// The call, with its conversation, for as long as it may be made again.
     attempt: Option<Box<Attempt>>,
     again: Option<BoxFuture<'static, Result<Begun, ModelError>>>,
     /// Set while an answer is awaited that comes whole.
     alive: Option<Alive>,
+}
+
+/// What a call has sent, as we count it.
+pub(super) struct Sent {
+    pub(super) conversation: String,
+    pub(super) estimate: u64,
 }
 
 /// Stands in for the signs of life of an answer that comes whole.
@@ -89,6 +100,9 @@ impl Stream for Adapting {
                 }
                 Some(Err(error)) => {
                     let report = this.answer.take_report();
+                    if let Some(report) = report.as_ref().filter(|report| report.is_window_filled()) {
+                        this.learn_window(report);
+                    }
                     match this.attempt.take().zip(report) {
                         Some((attempt, report)) => this.again = Some(attempt.begin_again(error, report).boxed()),
                         None => return Poll::Ready(Some(Err(error))),
@@ -102,8 +116,8 @@ impl Stream for Adapting {
 
 impl Adapting {
     /// No answer yet.
-    pub(super) fn new(answer: AnswerStream, origin: (Arc<Caller>, String)) -> Self {
-        Self { answer, origin, attempt: None, again: None, alive: None }
+    pub(super) fn new(answer: AnswerStream, origin: (Arc<Caller>, String), sent: Option<Sent>) -> Self {
+        Self { answer, origin, sent, attempt: None, again: None, alive: None }
     }
 
     pub(super) fn go_on(&mut self, begun: Begun) {
@@ -116,11 +130,30 @@ impl Adapting {
         }
     }
 
-    /// Keeps how much the model has read, as it tells itself.
+    /// Keeps how much the model has read, as it tells itself, and how that compares with what we count.
     fn prove(&self, input: u64) {
         let (caller, model) = &self.origin;
+        if let Some(Sent { conversation, estimate }) = &self.sent {
+            caller.memory.measure(model, conversation, *estimate, input);
+        }
         if caller.memory.look(model, |learned| learned.proven).unwrap_or(0) < input {
-            caller.memory.learn(model, |learned| learned.proven = learned.proven.max(input));
+            caller.memory.learn(model, |learned| {
+                learned.proven = learned.proven.max(input);
+                // A window that an overflow made us guess is larger after all.
+                learned.window = learned.window.map(|window| window.max(input));
+                learned.refused_window = learned.refused_window.map(|window| window.max(input));
+            });
+        }
+    }
+
+    /// Keeps the window that question and answer have filled.
+    fn learn_window(&self, report: &Report) {
+        let (caller, model) = &self.origin;
+        if let Some(input) = report.input() {
+            self.prove(input);
+        }
+        if let Some(window) = report.window() {
+            caller.memory.learn(model, |learned| learned.learn_window(window));
         }
     }
 }

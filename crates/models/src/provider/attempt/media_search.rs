@@ -8,7 +8,7 @@ use super::{
 };
 use crate::provider::{
     adapt::{self, Change},
-    learned::MediaDigest,
+    learned::{ImageForm, MediaDigest},
 };
 
 /// The most images and documents that are tried, the newest first: older ones were taken before.
@@ -42,6 +42,11 @@ impl Attempt {
             }
         }
         tracing::debug!(model = self.from, count = refused.len(), "found the images and documents that are refused");
+        // A server that fails may read the image in a form of which it knows more.
+        if symptom == Symptom::Fault && self.change_forms(refused.clone(), ImageForm::Small).await {
+            self.has_searched_media = false;
+            return true;
+        }
         if !refused.is_empty() {
             return self.changes.apply(Change::Media(refused), &mut self.learned);
         }

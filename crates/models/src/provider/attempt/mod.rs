@@ -4,6 +4,7 @@
 //! the request is written anew; see [`super::adapt`]. Once something was shown, a failure is the engine's to judge.
 
 mod adapting;
+mod image_forms;
 mod media_search;
 mod room;
 mod search;
@@ -29,7 +30,7 @@ use super::{
     call::{AnswerStream, Caller, Origin, Refused},
     chat,
     failure::Report,
-    learned::{Learned, declaration},
+    learned::{ImageForm, Learned, declaration},
     media::{self, Limits},
     responses, tool_names,
     wire::{Wire, Written},
@@ -101,7 +102,7 @@ impl Attempt {
         model: String,
         request: ModelRequest,
     ) -> Result<EventStream, ModelError> {
-        let mut request = media::readable(request, Limits::of(wire, caller.settings.is_official)).await;
+        let mut request = media::readable(request, Limits::of(wire, &caller.settings)).await;
         tool_names::correct(&mut request, wire.name());
         let (mut learned, changes) = (caller.memory.of(&model), Changes::default());
         if !learned.declarations.is_empty() {
@@ -126,10 +127,11 @@ impl Attempt {
             has_searched_media: false,
         };
         attempt.go_on_from_unfinished();
+        attempt.use_known_forms().await;
         attempt.leave_room();
         let origin = (Arc::clone(&attempt.caller), attempt.model.clone());
         let answer = AnswerStream::empty(wire, attempt.caller.failures.clone());
-        let mut adapting = Adapting::new(answer, origin);
+        let mut adapting = Adapting::new(answer, origin, attempt.sent());
         let begun = Box::new(attempt).begin(Waiting::Short).await?;
         adapting.go_on(begun);
         Ok(adapting.boxed())
@@ -175,19 +177,24 @@ impl Attempt {
         match error.kind {
             ModelErrorKind::Rejected => {}
             ModelErrorKind::Unavailable => {
-                return self.adapt(error, report) || (self.is_suspicious(report) && self.leave_suspects_out().await);
+                return self.adapt(error, report).await
+                    || (self.is_suspicious(report) && self.leave_suspects_out().await);
             }
             ModelErrorKind::Denied
             | ModelErrorKind::RateLimited
             | ModelErrorKind::Timeout
-            | ModelErrorKind::ContextOverflow => return self.adapt(error, report),
+            | ModelErrorKind::ContextOverflow => return self.adapt(error, report).await,
         }
         let is_format = adapt::is_about_format(report, &self.request, &self.body, &self.learned);
-        let is_tool = !is_format && adapt::is_about_some_tool(report, &self.body);
+        let is_stream = adapt::is_about_stream(report, &self.body, &self.learned);
+        let is_tool = !is_format && !is_stream && adapt::is_about_some_tool(report, &self.body);
         if is_tool && self.leave_refused_tools_out(Symptom::Refusal).await {
             return true;
         }
         if let Some(change) = self.change(report) {
+            if self.use_other_forms(&change, report).await {
+                return true;
+            }
             let is_media = matches!(change, Change::MediaOfCall(_));
             if (is_media && self.leave_refused_media_out(Symptom::Refusal).await) || self.apply(change, error) {
                 return true;
@@ -210,6 +217,9 @@ impl Attempt {
         }
         let Some(change) = adapt::guess(report, &self.request, &self.learned) else { return false };
         self.before_guesses.get_or_insert_with(|| Box::new(self.learned.clone()));
+        if self.use_other_forms(&change, report).await {
+            return true;
+        }
         let is_media = matches!(change, Change::MediaOfCall(_));
         (is_media && self.leave_refused_media_out(Symptom::Refusal).await) || self.apply(change, error)
     }
@@ -229,7 +239,9 @@ impl Attempt {
         if self.faults < CERTAIN {
             return true;
         }
-        self.leave_refused_media_out(Symptom::Fault).await || self.leave_refused_tools_out(Symptom::Fault).await
+        self.leave_refused_media_out(Symptom::Fault).await
+            || self.leave_refused_tools_out(Symptom::Fault).await
+            || self.say_nothing_beside_calls(Symptom::Fault).await
     }
 
     /// Ends a call that cannot be mended. What the vendor's filter declines is a refusal, not a failure. What sounds like an
@@ -286,20 +298,26 @@ impl Attempt {
     }
 
     /// Finds out from the words of a failure that is no refusal what to leave out. `true` if that is new.
-    fn adapt(&mut self, error: &ModelError, report: &Report) -> bool {
-        match error.kind {
-            ModelErrorKind::ContextOverflow => self.adapt_to_window(report) || self.leave_media_out(report),
+    async fn adapt(&mut self, error: &ModelError, report: &Report) -> bool {
+        let change = match error.kind {
+            ModelErrorKind::ContextOverflow => {
+                return self.adapt_to_window(report) || self.leave_media_out(report).await;
+            }
             // Some gateways say 404 of what a model cannot do.
-            ModelErrorKind::Denied => self.change(report).is_some_and(|change| self.apply(change, error)),
+            ModelErrorKind::Denied => self.change(report),
             ModelErrorKind::Unavailable if self.changes.count < MAX_CHANGES => {
-                let change = adapt::change_after_fault(report, &self.request, &self.body, &self.learned);
-                change.is_some_and(|change| self.apply(change, error))
+                // A refusal within a stream has no status, and often no name.
+                let is_told = report.http.is_none() && !report.is_fault();
+                let change = is_told.then(|| self.change(report)).flatten();
+                change.or_else(|| adapt::change_after_fault(report, &self.request, &self.body, &self.learned))
             }
             ModelErrorKind::Rejected
             | ModelErrorKind::RateLimited
             | ModelErrorKind::Unavailable
-            | ModelErrorKind::Timeout => false,
-        }
+            | ModelErrorKind::Timeout => None,
+        };
+        let Some(change) = change else { return false };
+        self.use_other_forms(&change, report).await || self.apply(change, error)
     }
 
     /// Keeps what was found out: the provider answers.
@@ -313,9 +331,12 @@ impl Attempt {
         }
     }
 
-    /// A request that has too many bytes goes without its images and documents: to summarise the conversation would not make
-    /// them smaller.
-    fn leave_media_out(&mut self, report: &Report) -> bool {
+    /// A request that has too many bytes goes with small images, then without its images and documents: to summarise the
+    /// conversation would not make them smaller.
+    async fn leave_media_out(&mut self, report: &Report) -> bool {
+        if report.is_about_bytes() && self.change_all_forms(ImageForm::Small).await {
+            return true;
+        }
         let change = report.is_about_bytes().then(|| adapt::all_media(&self.request, &self.learned)).flatten();
         self.changes.count < MAX_CHANGES && change.is_some_and(|change| self.changes.apply(change, &mut self.learned))
     }

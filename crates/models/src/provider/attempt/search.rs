@@ -13,7 +13,8 @@ use crate::{
     model::{ModelError, ModelRequest},
     provider::{
         adapt::{self, Change},
-        learned::MediaDigest,
+        chat,
+        learned::{Learned, MediaDigest},
         wire::Written,
     },
 };
@@ -29,6 +30,7 @@ pub(super) enum Search {
     Tools,
     Options,
     Instructions,
+    SilentCalls,
     Roles,
     Over,
 }
@@ -50,7 +52,8 @@ impl Search {
             Self::Fields => Self::Tools,
             Self::Tools => Self::Options,
             Self::Options => Self::Instructions,
-            Self::Instructions => Self::Roles,
+            Self::Instructions => Self::SilentCalls,
+            Self::SilentCalls => Self::Roles,
             Self::Roles | Self::Over => Self::Over,
         }
     }
@@ -102,6 +105,7 @@ impl Attempt {
                         && Trials::new(self, Symptom::Refusal).is_refused(&probe, &self.learned).await == Some(true);
                     is_refused && self.apply(Change::System, error)
                 }
+                Search::SilentCalls => self.say_nothing_beside_calls(Symptom::Refusal).await,
                 Search::Roles => {
                     let change = self.plain_conversation(error).await;
                     change.is_some_and(|change| self.apply(change, error))
@@ -113,6 +117,19 @@ impl Attempt {
             }
         }
         false
+    }
+
+    /// Writes an empty text beside calls, rather than none, if trials show that this is what the provider refuses.
+    pub(super) async fn say_nothing_beside_calls(&mut self, symptom: Symptom) -> bool {
+        let is_other = self.wire.name() != chat::NAME || self.learned.wants_empty_text;
+        if is_other || !adapt::has_silent_calls(&self.request) {
+            return false;
+        }
+        let (probe, learned) = (self.with_a_call(), Learned { wants_empty_text: true, ..self.learned.clone() });
+        let mut trials = Trials::new(self, symptom);
+        let is_refused = trials.is_refused(&probe, &self.learned).await == Some(true);
+        let is_it = is_refused && trials.is_refused(&probe, &learned).await == Some(false);
+        is_it && self.changes.apply(Change::EmptyText, &mut self.learned)
     }
 
     /// The conversation with its calls as text. Where calls are taken as such, only those of this conversation are written so.

@@ -1,6 +1,9 @@
 //! The request of a call, without what its model does not take, and the notices of that.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashSet},
+};
 
 use everturn_core::{Message, Thinking, ToolChoice, ToolSpec, ToolUse};
 
@@ -53,6 +56,9 @@ impl Attempt {
             return Err(ModelError::new(ModelErrorKind::Rejected, message));
         }
         let mut written = self.write_request(&self.request)?;
+        if is_forced {
+            self.check_forced_tool(&written)?;
+        }
         self.tell_of_tools(&mut written.notices);
         if self.changes.without_proofs {
             written.notices.push(format!("earlier reasoning is left out: the provider of {} refuses it", self.model));
@@ -71,6 +77,27 @@ impl Attempt {
         Ok(written)
     }
 
+    /// Makes sure that the tool whose call is asked for is declared: the model could only call another one, or none.
+    fn check_forced_tool(&self, written: &Written) -> Result<(), ModelError> {
+        let declared = adapt::declared_tools(&written.body);
+        let name = match &self.request.options.tool_choice {
+            Some(ToolChoice::Named(name)) if !declared.contains(name) => name,
+            Some(ToolChoice::Required) if declared.is_empty() && !self.request.tools.is_empty() => {
+                let message = format!("a tool call was asked for, and {} takes none of the tools", self.from);
+                return Err(ModelError::new(ModelErrorKind::Rejected, message));
+            }
+            _ => return Ok(()),
+        };
+        let why = format!("the tool {name} is left out: ");
+        let why = match written.notices.iter().find_map(|notice| notice.strip_prefix(&why)) {
+            Some(why) => why.to_owned(),
+            None if self.learned.tools.contains(name) => "its provider refuses the declaration".to_owned(),
+            None => "it is not among the tools of the call".to_owned(),
+        };
+        let message = format!("a call of the tool {name} was asked for, which {} cannot be given: {why}", self.from);
+        Err(ModelError::new(ModelErrorKind::Rejected, message))
+    }
+
     /// A request without what the model does not take.
     fn write_request(&self, request: &ModelRequest) -> Result<Written, ModelError> {
         self.write_for(request, &self.learned)
@@ -84,8 +111,8 @@ impl Attempt {
         let nearest = asked.and_then(|asked| learned.efforts.get(&asked).copied());
         let mut request = Cow::Borrowed(request);
         let mut format_in_words = false;
-        if let Some(most) = learned.max_tools.filter(|most| *most < request.tools.len()) {
-            request.to_mut().tools = sent_tools(&request, learned).take(most).cloned().collect();
+        if learned.max_tools.is_some_and(|most| most < request.tools.len()) {
+            request.to_mut().tools = sent_tools(&request, learned).cloned().collect();
         }
         let takes_no_tools = learned.fields.contains("tools") || learned.takes_tools == Some(false);
         if takes_no_tools || learned.wants_plain_roles || (learned.wants_tools_with_calls && request.tools.is_empty()) {
@@ -162,6 +189,11 @@ impl Attempt {
         }
     }
 
+    /// The cap on the answer that is sent where none is asked for.
+    pub(super) fn usual_cap(&self) -> Option<u64> {
+        self.wire.usual_cap(&self.ask(&self.request, &self.learned))
+    }
+
     /// Whether the provider makes the model call a tool where a request says so.
     fn forces_calls(&self, request: &ModelRequest, learned: &Learned) -> bool {
         let is_forced = request.options.tool_choice.as_ref().is_some_and(ToolChoice::is_forced);
@@ -171,8 +203,7 @@ impl Attempt {
 
     /// The tools that the call declares.
     pub(super) fn sent_tools(&self) -> impl Iterator<Item = &ToolSpec> {
-        let most = self.learned.max_tools.unwrap_or(usize::MAX);
-        sent_tools(&self.request, &self.learned).take(most)
+        sent_tools(&self.request, &self.learned)
     }
 
     fn tell_of_tools(&self, notices: &mut Vec<String>) {
@@ -193,7 +224,9 @@ impl Attempt {
             }
         }
         let Some(most) = learned.max_tools else { return };
-        let beyond: Vec<&str> = sent_tools(&self.request, learned).skip(most).map(|tool| tool.name.as_str()).collect();
+        let sent: HashSet<&str> = self.sent_tools().map(|tool| tool.name.as_str()).collect();
+        let names = taken_tools(&self.request, learned).map(|tool| tool.name.as_str());
+        let beyond: Vec<&str> = names.filter(|name| !sent.contains(name)).collect();
         if !beyond.is_empty() {
             let (count, names) = (beyond.len(), named(&beyond));
             let are = if count == 1 { "tool is" } else { "tools are" };
@@ -208,8 +241,20 @@ fn is_plain(call: &ToolUse, learned: &Learned) -> bool {
 }
 
 /// The tools whose declarations are not refused, in order.
-fn sent_tools<'r>(request: &'r ModelRequest, learned: &Learned) -> impl Iterator<Item = &'r ToolSpec> {
+fn taken_tools<'r>(request: &'r ModelRequest, learned: &Learned) -> impl Iterator<Item = &'r ToolSpec> {
     request.tools.iter().filter(|tool| !learned.tools.contains(&tool.name))
+}
+
+/// As many of them as the provider takes: the first ones, and in any case the one whose call is asked for.
+fn sent_tools<'r>(request: &'r ModelRequest, learned: &Learned) -> impl Iterator<Item = &'r ToolSpec> {
+    let most = learned.max_tools.unwrap_or(usize::MAX);
+    let forced = match &request.options.tool_choice {
+        Some(ToolChoice::Named(name)) => taken_tools(request, learned).position(|tool| tool.name == *name),
+        _ => None,
+    };
+    let first = if forced.is_some_and(|at| at >= most) { most.saturating_sub(1) } else { most };
+    let is_sent = move |at: usize| at < first || forced == Some(at);
+    taken_tools(request, learned).enumerate().filter(move |(at, _)| is_sent(*at)).map(|(_, tool)| tool)
 }
 
 /// Names for a notice, of which only the first are shown.

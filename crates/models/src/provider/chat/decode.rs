@@ -123,6 +123,8 @@ struct OpenCall {
     id: String,
     part: u32,
     extra: Value,
+    /// The name that came once more after the input was whole: another call may begin under the same id.
+    repeated: Option<String>,
 }
 
 impl Decoder for Chunks {
@@ -188,7 +190,7 @@ fn finish(reason: &str) -> Result<ModelFinish, Fault> {
         | "guardrail_intervened" => ModelFinish::Refusal,
         "error" => return Err(Fault::Ended("an error of the model's host".to_owned())),
         "insufficient_system_resource" | "network_error" | "abort" => return Err(Fault::Ended(reason.to_owned())),
-        "model_context_window_exceeded" => return Err(Fault::window_exceeded()),
+        "model_context_window_exceeded" => return Err(Fault::window_exceeded(None)),
         _ => ModelFinish::Stop,
     })
 }
@@ -264,7 +266,7 @@ impl Chunks {
 
     fn call(&mut self, delta: CallDelta, answer: &mut Answer) -> Result<(), Fault> {
         let CallDelta { index, id, function, extra_content } = delta;
-        let (name, arguments) = function.map_or((String::new(), Value::Null), |f| (f.name, f.arguments));
+        let (mut name, arguments) = function.map_or((String::new(), Value::Null), |f| (f.name, f.arguments));
         let known = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),
             None if !id.is_empty() => {
@@ -280,12 +282,23 @@ impl Chunks {
             let goes_on = || arguments.is_null() || arguments == "" || !answer.has_whole_input(call.part);
             name.is_empty() || (if id.is_empty() { index.is_some() } else { call.id == id } && goes_on())
         };
-        let at = match known.filter(continues) {
+        let is_blank = arguments.as_str().map_or(arguments.is_null(), |json| json.trim().is_empty());
+        let mut at = known.filter(continues);
+        if let Some(call) = at.map(|at| &mut self.calls[at]) {
+            match call.repeated.take() {
+                Some(repeated) if !is_blank => (name, at) = (repeated, None),
+                _ if !name.is_empty() && is_blank && answer.has_whole_input(call.part) => {
+                    call.repeated = Some(name.clone());
+                }
+                repeated => call.repeated = repeated,
+            }
+        }
+        let at = match at {
             Some(at) => at,
             None => {
                 self.end_text(answer);
                 let part = answer.start_call(name)?;
-                self.calls.push(OpenCall { index, id, part, extra: Value::Null });
+                self.calls.push(OpenCall { index, id, part, extra: Value::Null, repeated: None });
                 self.calls.len() - 1
             }
         };

@@ -145,8 +145,9 @@ pub(super) fn write<'a>(ask: &Ask<'a>, rules: &Rules, messages: &mut Vec<Message
                 }
                 messages.push(Message::User { content: user_content(ask, rules, &parts) });
             }
-            Entry::Assistant { thinking, text, calls } => {
-                messages.push(Message::Assistant(answer(ask, rules, thinking, text, &calls, is_calling, &mut ids)));
+            Entry::Assistant { thinking, unproven, text, calls } => {
+                let reasoning = Reasoning { proven: thinking, unproven, is_calling };
+                messages.push(Message::Assistant(answer(ask, rules, reasoning, text, &calls, &mut ids)));
             }
             Entry::Results(results) => messages.extend(results.into_iter().map(|result| Message::Tool {
                 tool_call_id: ids.of(result.call_id),
@@ -164,39 +165,51 @@ fn turns_with_calls(entries: &[Entry<'_>]) -> Vec<bool> {
     turns.flat_map(|turn| std::iter::repeat_n(turn.iter().any(makes_calls), turn.len())).collect()
 }
 
+/// What is known of an answer's reasoning.
+#[derive(Clone, Copy)]
+struct Reasoning<'a> {
+    /// The provider's proof of it, and the reasoning.
+    proven: Option<(&'a str, &'a str)>,
+    /// The reasoning that a client has sent back.
+    unproven: Option<&'a str>,
+    /// Whether the model made calls in the answer's turn.
+    is_calling: bool,
+}
+
 fn answer<'a>(
     ask: &Ask<'a>,
     rules: &Rules,
-    thinking: Option<(&'a str, &'a str)>,
+    Reasoning { proven, unproven, is_calling }: Reasoning<'a>,
     text: String,
     calls: &[&'a ToolUse],
-    is_calling: bool,
     ids: &mut CallIds<'a>,
 ) -> Answer<'a> {
-    let kept = thinking.filter(|_| !ask.without_proofs).and_then(|(record, thinking)| {
+    let kept = proven.filter(|_| !ask.without_proofs).and_then(|(record, thinking)| {
         let proof = proof::read::<Own>(NAME, record).filter(|proof| proof.from == ask.from)?;
         Kept::of(proof.place(&text, calls)?, thinking)
     });
+    let unproven = unproven.filter(|_| !ask.without_proofs);
     let Kept { field, details, parts, marks } = kept.unwrap_or_default();
     let mut answer = Answer::default();
     let has_calls = !calls.is_empty();
     // Cerebras refuses other names, and says nothing about why.
     let field = field.filter(|(name, _)| rules.server != Server::Cerebras || *name == "reasoning");
+    // Servers that want the field take whatever is in it. The others may refuse what is not their own.
     let required = |stand_in: &'static str| {
         let known = field.filter(|(_, reasoning)| !reasoning.is_empty());
-        Some(known.unwrap_or(("reasoning_content", stand_in)))
+        Some(known.unwrap_or(("reasoning_content", unproven.unwrap_or(stand_in))))
     };
     match rules.replay {
         Replay::WithCalls if has_calls => answer.reason(field),
         Replay::InTurnsWithCalls(stand_in) if is_calling => answer.reason(required(stand_in)),
         Replay::Everywhere(stand_in) => answer.reason(required(stand_in)),
-        Replay::Always => answer.reason(field),
+        Replay::Always => answer.reason(field.or(unproven.map(|reasoning| ("reasoning_content", reasoning)))),
         Replay::Details => answer.reasoning_details = Some(details).filter(|details| !details.is_empty()),
         Replay::Never | Replay::WithCalls | Replay::InTurnsWithCalls(_) | Replay::Parts => {}
     }
     if answer.reasoning_details.is_some() {
         // The details name calls by the ids that the provider gave them.
-        keep_ids(&marks, calls, ids);
+        keep_ids(&marks, calls, ids, answer.reasoning_details.as_deref_mut().unwrap_or_default());
     }
     answer.content = match parts.filter(|_| rules.replay == Replay::Parts) {
         Some(parts) => Some(AnswerContent::Parts(parts)),
@@ -270,14 +283,21 @@ impl<'a> Kept<'a> {
     }
 }
 
-fn keep_ids<'a>(marks: &[Mark], calls: &[&'a ToolUse], ids: &mut CallIds<'a>) {
+fn keep_ids<'a>(marks: &[Mark], calls: &[&'a ToolUse], ids: &mut CallIds<'a>, details: &mut [Value]) {
     let given: HashSet<&str> = marks.iter().map(|mark| mark.id.as_str()).filter(|id| !id.is_empty()).collect();
     if given.len() != calls.len() {
         return;
     }
     for mark in marks {
-        if let Some(call) = calls.get(mark.place as usize) {
+        let Some(call) = calls.get(mark.place as usize) else { continue };
+        if !ids.has(&mark.id) {
             ids.keep(call.id.as_str(), mark.id.clone());
+            continue;
+        }
+        // Some providers count the calls of each answer anew. Two calls of one request have different ids.
+        let id = ids.of(call.id.as_str()).into_owned();
+        for detail in details.iter_mut().filter(|detail| detail["id"] == mark.id.as_str()) {
+            detail["id"] = id.clone().into();
         }
     }
 }

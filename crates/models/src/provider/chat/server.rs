@@ -34,7 +34,7 @@ pub(super) enum Server {
 impl Server {
     fn at(settings: &Settings) -> Self {
         let host = settings.host.as_str();
-        let is = |domain: &str| host == domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
+        let is = |domain: &str| settings.is_at(domain);
         match host {
             _ if settings.is_official || host == OFFICIAL_HOST => Self::OpenAi,
             _ if is_azure(host) => Self::Azure,
@@ -181,7 +181,7 @@ pub(super) fn rules(ask: &Ask<'_>) -> Rules {
             && ask.model.trim_start_matches('~').starts_with("anthropic/")
             && !ask.learned.fields.contains("cache_control"),
         parallel_option: !matches!(server, Server::Cerebras | Server::MiniMax),
-        empty_text: is_mistral || server == Server::Gemini,
+        empty_text: is_mistral || server == Server::Gemini || ask.learned.wants_empty_text,
         bridge: is_mistral,
         files: matches!(server, Server::OpenAi | Server::Azure | Server::OpenRouter),
         signs_calls: server == Server::Gemini && !["gemini-1", "gemini-2"].iter().any(|old| name.starts_with(old)),

@@ -2,6 +2,7 @@
 //!
 //! Providers' words are bounded, and never hold our key even where the provider repeats it.
 
+mod no_access;
 mod no_model;
 mod overflow;
 mod report;
@@ -9,6 +10,7 @@ mod words;
 
 use std::{error::Error as _, time::SystemTime};
 
+use everturn_core::Usage;
 use http::{HeaderMap, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -50,10 +52,16 @@ impl Fault {
         Self::Nonsense(bounded(frame))
     }
 
-    /// The answer has filled the window.
-    pub(super) fn window_exceeded() -> Self {
+    /// The answer has filled the window, together with its question.
+    pub(super) fn window_exceeded(usage: Option<Usage>) -> Self {
         let words = "the answer ran out of the context window";
-        let report = serde_json::json!({ "message": words, "code": "context_length_exceeded" });
+        let usage = usage.filter(|usage| usage.input > 0);
+        let report = serde_json::json!({
+            "message": words,
+            "code": report::WINDOW_FILLED,
+            "n_ctx": usage.map(|usage| usage.input.saturating_add(usage.output)),
+            "n_prompt_tokens": usage.map(|usage| usage.input),
+        });
         Self::Reported(Report::from_json(&report))
     }
 }
@@ -85,6 +93,7 @@ impl Failures {
             kind,
             message: self.without_key(format!("{provider} answered {code}: {words}")),
             retry_after: retry_after(headers, SystemTime::now()).or(report.retry_after),
+            says_nothing: report.says_nothing(),
         }
     }
 
@@ -153,6 +162,7 @@ impl Failures {
             kind: report.kind(None),
             message: self.without_key(format!("{} reports: {}", self.provider, report.words)),
             retry_after: report.retry_after,
+            says_nothing: false,
         }
     }
 

@@ -1,8 +1,13 @@
 //! How providers say that a conversation does not fit the model's window, and how large that window is.
 
 /// How providers call an overflow in fields.
-pub(super) const OVERFLOW_LABELS: &[&str] =
-    &["context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded", "request_too_large"];
+pub(super) const OVERFLOW_LABELS: &[&str] = &[
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "model_max_prompt_tokens_exceeded",
+    "request_too_large",
+    super::report::WINDOW_FILLED,
+];
 
 /// How providers speak of an overflow.
 pub(super) const OVERFLOW: &[&str] = &[
@@ -50,6 +55,12 @@ pub(super) const OVERFLOW: &[&str] = &[
     "exceed context window of",
     "too many tokens: size limit exceeded",
     "`inputs` must have less than",
+    // SiliconFlow, of the prompt and of prompt and answer together.
+    "must be less than max_seq_len",
+    "less than or equal to max_seq_len",
+    // Volcengine.
+    "exceeds the maximum length",
+    "exceed max message tokens",
 ];
 
 /// How unknown words say that there is too much of something.
@@ -136,5 +147,7 @@ pub(super) const WINDOW: &[&str] = &[
     "exceed context window of ",
     "must have less than ",
     "maximum allowed length ",
+    "max_seq_len (",
+    "exceeds the maximum length ",
     " > ",
 ];

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use super::{
+    no_access::{LOCKED_OUT, LOCKED_OUT_LABELS, NO_MONEY, NOT_ALLOWED, UNPAID},
     no_model,
     overflow::{INPUT, MUCH, NO_OVERFLOW, OTHER_LIMITS, OVERFLOW, OVERFLOW_LABELS, WINDOW},
     words::{RESET, bounded, number_after, number_before, seconds, until_reset, wait_in},
@@ -29,6 +30,9 @@ const FOR_GOOD: &[&str] = &[
     "jinja",
 ];
 
+/// What Anthropic calls an answer that has filled the window, together with its question.
+pub(super) const WINDOW_FILLED: &str = "model_context_window_exceeded";
+
 /// Stands for OpenRouter's `metadata.flagged_input` among the labels.
 const FLAGGED: &str = "flagged_input";
 
@@ -43,38 +47,6 @@ const DECLINED: &[&str] = &[
     // Zhipu.
     "1301",
     FLAGGED,
-];
-
-/// The names that vendors give to an account without money: OpenAI, Moonshot, Zhipu, DashScope.
-const NO_MONEY: &[&str] = &[
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "billing_not_active",
-    "exceeded_current_quota_error",
-    "1113",
-    "Arrearage",
-];
-
-/// How vendors say that an account has no money, where no name does.
-const UNPAID: &[&str] = &[
-    "check your plan and billing",
-    "insufficient balance",
-    "insufficient credits",
-    "insufficient funds",
-    "credit balance is too low",
-    "run out of credits",
-    "account is suspended",
-];
-
-/// How vendors say that a key or an account is not let in, where they say so with 400: Gemini, xAI, Anthropic.
-const LOCKED_OUT: &[&str] = &[
-    "api key not valid",
-    "api key expired",
-    "incorrect api key",
-    "invalid api key",
-    "user location is not supported",
-    "reached your specified api usage limits",
-    "organization has been disabled",
 ];
 
 /// The names that vendors give to a fault of their own: Anthropic, OpenAI, Gemini.
@@ -211,16 +183,19 @@ impl Report {
                 .or_else(|| invalid.as_ref().map(|invalid| invalid.words.clone()))
                 .unwrap_or_else(|| error.to_string()),
         };
+        let details = error.get("details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let mut labels: Vec<String> = ["code", "type", "status", "__type"]
             .iter()
             .filter_map(|field| error.get(field)?.as_str())
+            // Gemini.
+            .chain(details.iter().filter_map(|detail| detail.get("reason")?.as_str()))
             .map(str::to_owned)
             .collect();
         if error.pointer("/metadata/flagged_input").is_some() {
             labels.push(FLAGGED.to_owned());
         }
-        let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-        let details = error.get("details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let status =
+            ["code", "status", "status_code", "statusCode"].iter().find_map(|field| http_status(error.get(field)?));
         let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str());
         let is_daily =
             details.iter().filter_map(|detail| detail.get("violations")?.as_array()).flatten().any(|violation| {
@@ -253,14 +228,36 @@ impl Report {
         matches!(self.status, Some(401..=404)) || matches!(self.http, Some(401..=404)) || self.is_about_model()
     }
 
-    /// Whether the provider has no such model.
+    /// Whether the provider has no such model, or not for this account.
     fn is_about_model(&self) -> bool {
-        self.has_label(no_model::LABELS) || no_model::is_said(&self.words.to_lowercase())
+        matches!(self.param(), Some("model" | "modelId"))
+            || self.has_label(no_model::LABELS)
+            || no_model::is_said(&self.words.to_lowercase())
+    }
+
+    /// Whether its labels blame the request: what a stream reports has no status.
+    fn is_bad_request(&self) -> bool {
+        /// `invalid_request_error`, `INVALID_ARGUMENT`, `InvalidParameter`; `unsupported_value`; vLLM's `BadRequestError`;
+        /// Bedrock's `ValidationException`.
+        const BEGINNINGS: &[&str] = &["invalid", "unsupported", "badrequest", "bad_request", "validation"];
+        /// OpenAI's names for what is wrong with an image, such as `image_too_large`.
+        const IMAGE: &str = "image";
+        self.labels
+            .iter()
+            .map(|label| label.to_lowercase())
+            .any(|label| BEGINNINGS.iter().any(|beginning| label.starts_with(beginning)) || label.contains(IMAGE))
     }
 
     /// What the provider says.
     pub(in crate::provider) fn words(&self) -> &str {
         &self.words
+    }
+
+    /// Whether it has no word of what is wrong: no body, a page for people, or the name of the status.
+    pub(super) fn says_nothing(&self) -> bool {
+        let words = self.words.trim().to_lowercase();
+        let is_status = ["", "error", "bad request", "unprocessable entity"].contains(&words.as_str());
+        is_status || words.starts_with('<') || words.contains("(no body)")
     }
 
     /// The field of the request that it is about, where the provider names one.
@@ -342,7 +339,8 @@ impl Report {
     /// Whether the key or the account is not let in. What names a message may quote it, and then a user said so.
     fn is_locked_out(&self) -> bool {
         let words = self.words.to_lowercase();
-        !words.contains("message") && LOCKED_OUT.iter().any(|phrase| words.contains(phrase))
+        let is_said = || !words.contains("message") && LOCKED_OUT.iter().any(|phrase| words.contains(phrase));
+        self.has_label(LOCKED_OUT_LABELS) || is_said() || words.trim_end_matches('.') == NOT_ALLOWED
     }
 
     /// Whether the vendor's filter declined what was asked, or what the model would have said.
@@ -362,6 +360,11 @@ impl Report {
             return false;
         }
         self.has_label(OVERFLOW_LABELS) || OVERFLOW.iter().any(|phrase| words.contains(phrase))
+    }
+
+    /// Whether an answer that had begun has filled the window, together with its question.
+    pub(in crate::provider) fn is_window_filled(&self) -> bool {
+        self.has_label(&[WINDOW_FILLED])
     }
 
     /// Whether all that speaks of an overflow is a phrase that somebody else said.
@@ -413,7 +416,7 @@ impl Report {
             Some(500) if FOR_GOOD.iter().any(|phrase| self.words.contains(phrase)) => return ModelErrorKind::Rejected,
             Some(_) | None if self.is_overflow() => return ModelErrorKind::ContextOverflow,
             Some(409 | 425 | 500..) => return ModelErrorKind::Unavailable,
-            Some(401..=404) => return ModelErrorKind::Denied,
+            Some(401..=404 | 451) => return ModelErrorKind::Denied,
             Some(400..) => return ModelErrorKind::Rejected,
             Some(_) | None => {}
         }
@@ -432,9 +435,14 @@ impl Report {
         if self.has_label(&denied) {
             return ModelErrorKind::Denied;
         }
-        let is_rejected = self.has_label(&["invalid_request_error", "INVALID_ARGUMENT"]);
-        if is_rejected { ModelErrorKind::Rejected } else { ModelErrorKind::Unavailable }
+        if self.is_bad_request() { ModelErrorKind::Rejected } else { ModelErrorKind::Unavailable }
     }
+}
+
+/// A status of HTTP, which some servers write as text.
+fn http_status(value: &Value) -> Option<u16> {
+    let code = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
+    u16::try_from(code).ok().filter(|code| (400..600).contains(code))
 }
 
 /// A number of tokens.

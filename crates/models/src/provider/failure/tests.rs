@@ -107,8 +107,44 @@ fn statuses_and_bodies_have_a_kind() {
         ),
         (413, "", ContextOverflow),
         (302, "", Denied),
+        (451, r#"{"error":{"message":"Access to these models is not available"}}"#, Denied),
     ] {
         assert_eq!(kind(status, body), expected, "{status} {body}");
+    }
+}
+
+/// What no other request would mend is not searched for, though it comes with 400. In order: Copilot, Hugging Face, Mistral,
+/// Groq, Together, Azure, Vertex, Bedrock, OpenAI, Gemini, xAI.
+#[test]
+fn what_no_other_request_mends_is_denied() {
+    for body in [
+        r#"{"error":{"message":"The requested model is not supported.","code":"model_not_supported","param":"model","type":"invalid_request_error"}}"#,
+        r#"{"error":{"message":"Unavailable for you.","param":"model","type":"invalid_request_error"}}"#,
+        r#"{"error":{"message":"The requested model 'a/b' is not supported by any provider you have enabled."}}"#,
+        r#"{"object":"error","message":"Invalid model: mistral-9","type":"invalid_model","param":null,"code":"1500"}"#,
+        r#"{"error":{"message":"The model `gemma2-9b-it` has been decommissioned and is no longer supported."}}"#,
+        r#"{"error":{"message":"Unable to access non-serverless model a/b. Please visit https://example.com to start an endpoint."}}"#,
+        r#"{"error":{"code":"OperationNotSupported","message":"The chatCompletion operation does not work with the specified model, m."}}"#,
+        r#"{"error":{"message":"Publisher Model `m` is not servable in region us-east1."}}"#,
+        r#"{"message":"Operation not allowed"}"#,
+        r#"{"message":"Your account is not authorized to invoke this API operation."}"#,
+        r#"{"message":"This model version has reached the end of its life."}"#,
+        r#"{"message":"Access to Anthropic models is not allowed from unsupported countries, regions, or territories."}"#,
+        r#"{"message":"You don't have access to the model with the specified model ID."}"#,
+        r#"{"error":{"message":"Your organization must be verified to use the model `gpt-5`. Please go to: https://example.com","type":"invalid_request_error"}}"#,
+        r#"{"error":{"message":"Country, region, or territory not supported","code":"unsupported_country_region_territory"}}"#,
+        r#"{"error":{"message":"Gemini API free tier is not available in your country. Please enable billing on your project."}}"#,
+        r#"{"error":{"message":"No.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#,
+        r#""Incorrect API key provided: gs***tF. You can obtain an API key from https://example.com.""#,
+    ] {
+        assert_eq!(kind(400, body), ModelErrorKind::Denied, "{body}");
+    }
+    for body in [
+        r#"{"error":{"message":"tools is not supported by this model","param":"tools"}}"#,
+        r#"{"error":{"message":"Your organization must be verified to generate reasoning summaries.","param":"reasoning.summary"}}"#,
+        r#"{"error":{"message":"The operation not allowed here is a prefill"}}"#,
+    ] {
+        assert_eq!(kind(400, body), ModelErrorKind::Rejected, "{body}");
     }
 }
 
@@ -252,6 +288,10 @@ fn errors_within_a_stream_have_a_kind() {
         (r#"{"error":{"type":"invalid_request_error","message":"no"}}"#, Rejected),
         (r#"{"error":{"type":"invalid_request_error","message":"prompt is too long"}}"#, ContextOverflow),
         (r#"{"error":"model runner has unexpectedly stopped"}"#, Unavailable),
+        (r#"{"error":{"type":"BadRequestError","message":"no"}}"#, Rejected),
+        (r#"{"error":{"code":"400","message":"no"}}"#, Rejected),
+        (r#"{"error":{"code":"image_too_large","message":"no"}}"#, Rejected),
+        (r#"{"error":{"code":"server_error","message":"no"}}"#, Unavailable),
     ] {
         let report = Report::from_json(&serde_json::from_str(frame).unwrap());
         assert_eq!(failures.fault(Fault::Reported(report)).kind, expected, "{frame}");

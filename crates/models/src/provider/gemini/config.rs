@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::facts::{Facts, Level, ThinkingControl};
 use crate::provider::{
     schema::{Rules, tool_schema},
-    wire::{Ask, temperature},
+    wire::{Ask, most_thinking, temperature},
 };
 
 /// The most texts at which an answer may stop.
@@ -175,6 +175,23 @@ fn thinking(ask: &Ask<'_>, facts: Facts, notices: &mut Vec<String>) -> Option<Th
                 })
             };
             let is_asked = options.thinking.is_some() && !is_off;
+            // Thoughts count towards the cap.
+            let budget = budget.map(|budget| match ask.max_output().map(most_thinking).filter(|most| *most < budget) {
+                None => budget,
+                Some(most) => {
+                    let less = if most < least && can_be_off { 0 } else { most.max(least) };
+                    if less == 0 {
+                        notices.push(format!(
+                            "{model} does not think in this call: the cap on the answer leaves no room for it"
+                        ));
+                    } else if less < budget {
+                        notices.push(format!(
+                            "{model} thinks with {less} tokens at most, not {budget}: the cap on the answer leaves no more"
+                        ));
+                    }
+                    less
+                }
+            });
             let budget = budget.and_then(|budget| i64::try_from(budget).ok());
             let thinking_budget = budget.or((is_asked && !by_default).then_some(DYNAMIC));
             // A model that does not think refuses to show its thoughts.

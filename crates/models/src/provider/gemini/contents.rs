@@ -134,7 +134,7 @@ pub(super) fn contents<'a>(ask: &Ask<'a>, facts: Facts) -> Vec<Content<'a>> {
                 let parts = parts.into_iter().flat_map(|part| writer.user_parts(part)).collect();
                 writer.push("user", parts);
             }
-            Entry::Assistant { thinking, text, calls } => {
+            Entry::Assistant { thinking, text, calls, .. } => {
                 let parts = writer.model_parts(thinking.map(|(record, _)| record), text, &calls);
                 writer.push("model", parts);
             }
@@ -255,6 +255,7 @@ impl<'a> Writer<'a> {
     /// A call's id towards the provider: its own, else ours. The older models on Vertex refuse all ids.
     fn id(&self, ours: &'a str) -> Option<Cow<'a, str>> {
         let takes_ids = self.facts.is_modern || !self.ask.settings.host.contains("aiplatform");
+        let takes_ids = takes_ids && !self.ask.learned.refuses_call_ids;
         let id = || self.ids.get(ours).map_or(Cow::Borrowed(ours), |id| Cow::Owned(id.clone()));
         takes_ids.then(id)
     }

@@ -203,7 +203,8 @@ async fn images_of_users_and_results_are_replaced_in_place() {
         },
     ]);
     let cache = Arc::new(Cache::default());
-    let converted = converted(&messages, COMMON, &cache).await.unwrap();
+    let outcomes = outcomes(&messages, |_| Some(COMMON), &cache).await;
+    let converted = replaced(&messages, outcomes).unwrap();
     let Outcome::Converted(png) = convert(&bmp, COMMON) else { panic!() };
     assert_eq!(
         converted,

@@ -5,6 +5,7 @@ mod options;
 mod request;
 mod show;
 
+use everturn_core::Json;
 use http::{HeaderMap, header::InvalidHeaderValue};
 use reqwest::Url;
 use secrecy::SecretString;
@@ -84,6 +85,10 @@ impl Wire for Ollama {
     fn read_description(&self, base: &Url, _model: &str, body: &[u8]) -> Option<Described> {
         let is_cloud = base.host_str().is_some_and(|host| host == "ollama.com" || host.ends_with(".ollama.com"));
         show::read_description(body, is_cloud)
+    }
+
+    fn window_of_body(&self, body: &Json) -> Option<u64> {
+        body.to_value().pointer("/options/num_ctx")?.as_u64().filter(|window| *window > 0)
     }
 
     fn default_window(&self) -> Option<u64> {

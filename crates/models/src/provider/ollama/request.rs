@@ -102,7 +102,7 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
         match entry {
             Entry::System(content) => messages.push(Message::System { content }),
             Entry::User(parts) => messages.push(user_message(&parts)),
-            Entry::Assistant { thinking, text, calls } => messages.push(Message::Assistant {
+            Entry::Assistant { thinking, text, calls, .. } => messages.push(Message::Assistant {
                 content: text,
                 thinking: thinking.and_then(|(record, thinking)| own_thinking(ask, record, thinking)),
                 tool_calls: calls.into_iter().map(tool_call).collect(),

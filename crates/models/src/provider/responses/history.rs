@@ -103,7 +103,7 @@ pub(super) fn write<'a>(ask: &Ask<'a>, items: &mut Vec<Item<'a>>) {
                 let content = Content::Parts(parts.into_iter().map(|part| user_part(ask, part)).collect());
                 items.push(Item::Message { role: "user", content, phase: None });
             }
-            Entry::Assistant { thinking, text, calls } => {
+            Entry::Assistant { thinking, text, calls, .. } => {
                 let record = thinking.map(|(record, _)| record).filter(|_| !ask.without_proofs);
                 let answer = record.and_then(|record| recorded(record, ask.from, &text, &calls, &mut ids));
                 let mut answer = answer.unwrap_or_else(|| plain(&text, &calls, &mut ids));

@@ -1,6 +1,7 @@
 //! Answers of chat completions.
 
 use expect_test::expect;
+use serde_json::json;
 
 use super::*;
 
@@ -79,6 +80,41 @@ fn chat_records() {
             used 1+1
             ThinkingSignature(":{\"from\":\"\",\"pieces\":[{\"own\":{\"details\":[{\"summary\":\"Hm.\",\"type\":\"reasoning.summary\"}]}}]}")
             Stop 1+1"#]],
+    );
+}
+
+/// Two calls with one index and one id: the second begins where the first is whole. A name that is merely repeated begins none.
+#[test]
+fn chat_calls_with_the_same_id() {
+    let call = |arguments: &str| {
+        let delta =
+            json!({"tool_calls": [{"index": 0, "id": "call_0", "function": {"name": "look", "arguments": arguments}}]});
+        json!({"choices": [{"delta": delta}]}).to_string()
+    };
+    let input = |arguments: &str| {
+        let delta = json!({"tool_calls": [{"index": 0, "function": {"arguments": arguments}}]});
+        json!({"choices": [{"delta": delta}]}).to_string()
+    };
+    let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}).to_string();
+    let frames =
+        [call(""), input("{\"a\":"), input("1}"), call(""), input("{\"a\""), input(":2}"), call("{\"a\":3}"), call("")];
+    let frames: Vec<&str> = frames.iter().chain([&end]).map(String::as_str).collect();
+    check(
+        ProviderKind::OpenAi,
+        &frames.iter().map(|frame| format!("data: {frame}\n\n")).collect::<String>(),
+        expect![[r#"
+            call 0 starts: look
+            call 0 input: {"a":
+            call 0 input: 1}
+            call 1 starts: look
+            call 1 input: {"a"
+            call 1 input: :2}
+            call 2 starts: look
+            call 2 input: {"a":3}
+            call 0: look {"a":1}
+            call 1: look {"a":2}
+            call 2: look {"a":3}
+            Stop ?"#]],
     );
 }
 

@@ -88,6 +88,22 @@ fn chat_openrouter_history() {
     );
 }
 
+/// OpenRouter counts the calls of each answer anew. In a request, each call has an id of its own, also in the details.
+#[test]
+fn chat_openrouter_ids_that_come_again() {
+    let record = r#"chat:{"from":"p/google/gemini-3-pro","pieces":[{"text":6},
+        {"own":{"details":[{"type":"reasoning.encrypted","data":"AA","id":"tool_0_clock"}]}},
+        {"own":{"call":{"place":0,"id":"tool_0_clock"}}},"call"]}"#;
+    let mut request = conversation(record, "Hm.", "A sec.", &["call_1"]);
+    let again = conversation(record, "Hm.", "A sec.", &["call_2"]);
+    request.messages = request.messages.iter().chain(again.messages.iter()).cloned().collect();
+    let lines = written(&Chat, "openrouter.ai", "google/gemini-3-pro", &request, false).join("\n");
+    assert_eq!(lines.matches(r#""id":"tool_0_clock""#).count(), 2, "{lines}");
+    assert_eq!(lines.matches(r#""id":"call_2""#).count(), 2, "{lines}");
+    assert_eq!(lines.matches(r#""tool_call_id":"tool_0_clock""#).count(), 1, "{lines}");
+    assert_eq!(lines.matches(r#""tool_call_id":"call_2""#).count(), 1, "{lines}");
+}
+
 #[test]
 fn chat_gemini_history() {
     let host = "generativelanguage.googleapis.com";

@@ -6,7 +6,12 @@ use rusqlite::{OptionalExtension, params};
 use super::{Batch, Stop};
 use crate::{
     CommandKey, Refusal, StoreError, TurnStatus,
-    sqlite::{fault::corrupt, keys, rows::from_json, tokens},
+    sqlite::{
+        fault::corrupt,
+        keys,
+        rows::{from_json, to_json},
+        tokens,
+    },
 };
 
 /// What commands are judged by.
@@ -48,6 +53,12 @@ impl Batch<'_, '_> {
         let mut rows = select.query([session])?;
         let row = rows.next()?.ok_or_else(|| corrupt("a session without settings"))?;
         from_json(row, 0)
+    }
+
+    /// Whether a session has these settings.
+    pub(super) fn has_config(&self, session: i64, config: &SessionConfig) -> Result<bool, StoreError> {
+        let mut select = self.connection.prepare_cached("SELECT 1 FROM configs WHERE session = ?1 AND config = ?2")?;
+        Ok(select.exists(params![session, to_json(config)?])?)
     }
 
     /// The tenant's row; zero, which no row is, if there is none.

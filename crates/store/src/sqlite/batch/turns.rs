@@ -24,17 +24,17 @@ impl Batch<'_, '_> {
     pub(super) fn begin_turn(&mut self, begin: &BeginTurn) -> Judged {
         let tenant = self.tenant(&begin.tenant)?;
         let session = self.session(tenant, &begin.session)?;
-        let version = begin.expected_version.unwrap_or(0).saturating_add(1);
         let (node, epoch, status) = match &begin.start {
             Start::Now(node) => (Some(node), 1, TurnStatus::Running),
             Start::Queued => (None, 0, TurnStatus::Queued),
         };
-        let receipt = Receipt { epoch, version };
         let known = self.turn(&begin.turn)?;
         if let (Some(turn), Some(session)) = (&known, &session)
             && self.has_turn(session.id, turn)?
         {
-            return Ok(receipt);
+            let expected = begin.expected_version.unwrap_or(0).saturating_add(1);
+            let version = if turn.status == TurnStatus::Queued { turn.taken_version } else { expected };
+            return Ok(Receipt { epoch, version });
         }
         self.check_key(&begin.tenant, begin.key.as_ref(), begin.at)?;
         if known.is_some() {
@@ -47,12 +47,13 @@ impl Batch<'_, '_> {
             (None, None) => None,
             (Some(_), None) => return Err(Refusal::NotFound.into()),
             (Some(expected), Some(session)) => {
-                if session.version != expected {
+                if session.version != expected && !self.may_join(begin, session)? {
                     return Err(Refusal::Changed.into());
                 }
                 self.place(begin, session)?
             }
         };
+        let version = session.as_ref().map_or(1, |session| session.version + 1);
         follows(0, &begin.segment)?;
         self.check_writes(tenant, &begin.writes, Some(&begin.session))?;
 
@@ -125,7 +126,14 @@ impl Batch<'_, '_> {
         }
         self.write_all(&begin.tenant, &begin.writes, begin.at)?;
         self.keep_key(&begin.tenant, begin.key.as_ref(), begin.at)?;
-        Ok(receipt)
+        Ok(Receipt { epoch, version })
+    }
+
+    /// Whether a turn can join the queue of a session that has gone on since that was decided.
+    fn may_join(&self, begin: &BeginTurn, session: &SessionState) -> Result<bool, StoreError> {
+        let is_later = begin.expected_version.is_some_and(|expected| expected < session.version);
+        let is_busy = session.is_open || session.queued > 0;
+        Ok(begin.start == Start::Queued && is_later && is_busy && self.has_config(session.id, &begin.config)?)
     }
 
     /// Whether a session's other turns let a new one in, and the one that it takes the place of.
@@ -182,7 +190,11 @@ impl Batch<'_, '_> {
             }
             TurnStatus::Running | TurnStatus::Ended(_) => false,
         };
-        if session.version != resume.expected_version || !is_its_turn {
+        let is_current = session.version == resume.expected_version
+            || (turn.status == TurnStatus::Queued
+                && resume.expected_version < session.version
+                && self.has_config(session.id, &resume.config)?);
+        if !is_current || !is_its_turn {
             return Err(Refusal::Changed.into());
         }
         follows(turn.head, &resume.segment)?;

@@ -196,14 +196,18 @@ fn budgets_leave_room_and_wait_for_thinking() {
         &session,
         expect![[r#"
         max_tokens: 2000
-        thinking: {"block_binding":{"prefix_mismatch_behavior":"drop_block"},"budget_tokens":1999,"type":"enabled"}"#]],
+        thinking: {"block_binding":{"prefix_mismatch_behavior":"drop_block"},"budget_tokens":1500,"type":"enabled"}
+        ! claude-sonnet-4-5 thinks with 1500 tokens at most, not 4000: the cap is 2000, and an answer needs room"#]],
     );
-    session.request.options.max_output_tokens = Some(1000);
+    session.request.options.max_output_tokens = Some(4500);
+    assert_eq!(session.body()["thinking"]["budget_tokens"], 4500 - 1024);
+    // No thinking at all where little would be left for the answer.
+    session.request.options.max_output_tokens = Some(1300);
     check(
         &session,
         expect![[r#"
-        max_tokens: 1000
-        ! claude-sonnet-4-5 does not think in this call: that takes 1024 tokens and room for an answer, and the cap is 1000"#]],
+        max_tokens: 1300
+        ! claude-sonnet-4-5 does not think in this call: that takes 1024 tokens and room for an answer, and the cap is 1300"#]],
     );
     // Calls that began without thinking are answered without it.
     let mut session = Session::new("claude-sonnet-4-5");
