@@ -377,6 +377,9 @@ impl Planner<'_> {
             if sizes[at] <= limit {
                 continue;
             }
+            // A first message that fills the window would have every later one compacted.
+            let free = if Some(at) == self.current { 0 } else { budget / 4 };
+            let limit = limit.saturating_sub(free).max(budget / 16);
             let message = &self.history[at];
             let mut keep = made.keep(at).unwrap_or(usize::MAX).min(bytes(message, limit));
             sizes[at] = (self.size)(&shorten(message, keep));

@@ -25,6 +25,7 @@ use crate::{
     earlier_history::full_history,
     follower::Follower,
     gates::Gates,
+    known_summaries::KnownSummaries,
     live::{Interrupt, LiveTurns},
     projection::{Cursor, Projection, TurnView},
     questions::Questions,
@@ -86,6 +87,7 @@ pub(crate) struct Shared {
     pub(crate) live: LiveTurns,
     pub(crate) queues: Queues,
     pub(crate) warm: WarmSessions,
+    pub(crate) summaries: KnownSummaries,
     /// For submissions with a key: a repetition waits for the first one.
     pub(crate) keys: Gates,
     /// For what changes a session.
@@ -143,6 +145,7 @@ impl Engine {
             live,
             queues: Queues::default(),
             warm,
+            summaries: KnownSummaries::default(),
             keys: Gates::default(),
             sessions: Gates::default(),
             waker: Waker::default(),

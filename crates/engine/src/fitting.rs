@@ -11,7 +11,7 @@ use everturn_models::{ModelError, ModelErrorKind};
 
 use crate::{
     step::failure_code,
-    summary::{Span, Unmade},
+    summary::{Made, Span, Unmade},
     turn::{Stopped, Turn},
 };
 
@@ -58,6 +58,9 @@ impl Turn {
             let room = self.room(overflowed);
             if size <= room.budget || (overflowed.is_none() && self.waits_for_summary(size)) {
                 return Ok(true);
+            }
+            if self.use_known_summary(size, room.fixed)? {
+                continue;
             }
             let Some(plan) = self.planned(&room, false) else { break };
             // A provider that lets nobody in, or asks to wait, will say the same of the turn's own call: nothing is lost by
@@ -278,14 +281,13 @@ impl Turn {
             compaction.left_out = earlier.left_out;
         } else {
             match Box::pin(self.summarise(span)).await {
-                Ok(summary) => {
+                Ok(Made { summary, .. }) => {
                     (compaction.summary, compaction.left_out, compaction.excerpt) = (summary, 0, String::new());
                     compaction.usage = self.take_summary();
                 }
-                Err(unmade) => {
-                    let error = unmade.error().clone();
+                Err(Unmade { error, is_unusable, part }) => {
                     let may_be_made_later = matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Denied);
-                    let is_answered = matches!(unmade, Unmade::Unusable(_)) || !error.is_retryable();
+                    let is_answered = is_unusable || !error.is_retryable();
                     let is_left_out = match without_summary {
                         WithoutSummary::GiveUp => false,
                         WithoutSummary::Wait => !may_be_made_later,
@@ -307,6 +309,11 @@ impl Turn {
                     }
                     tracing::warn!(turn = %self.log.turn(), %error, "history was not summarised; its oldest part is left out");
                     compaction.usage = self.take_summary();
+                    let mut span = span;
+                    if let Some(Made { summary, to }) = part {
+                        (compaction.summary, compaction.left_out) = (summary, compaction.covers - to);
+                        span.from = to;
+                    }
                     let beside = tokens.saturating_add(context::estimate_text(&compaction.summary));
                     let left = (room.budget.saturating_sub(beside) / 2).min(room.summary.max(room.budget / 8));
                     compaction.excerpt = self.excerpt(span, left);
@@ -319,6 +326,7 @@ impl Turn {
         let is_system = |(at, message)| matches!(message, Message::System { .. }).then_some(at);
         compaction.system = Some(covered.filter_map(is_system).collect());
         compaction.change = Some(change(&earlier, &compaction, size, tokens));
+        self.keep_summary(&compaction);
         self.record(Event::HistoryCompacted(compaction))?;
         // The model is given another beginning from now on.
         self.spoken = None;

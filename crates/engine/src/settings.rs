@@ -99,7 +99,7 @@ impl Default for Settings {
             retry_base: Duration::from_millis(500),
             retry_max: Duration::from_secs(30),
             pause_max: Duration::from_secs(24 * 60 * 60),
-            session_queue: 32,
+            session_queue: 100,
             form_expiry: Some(Duration::from_secs(7 * 24 * 60 * 60)),
             approval_expiry: None,
             question_patience: Duration::from_secs(10 * 60),

@@ -1,18 +1,19 @@
 //! Summaries: what stands for older history once it does not fit the context window any more.
+//!
+//! What is longer than a request may be is summarised in several, one after the other: each is given the summary of the one
+//! before it.
 
-use std::{fmt::Write as _, time::Duration};
+use std::time::Duration;
 
-use everturn_core::{
-    Content, Effort, Message, ModelOptions,
-    compaction::{Room, shorten_text},
-    context,
-};
+use everturn_core::{Effort, Message, ModelOptions, compaction::Room, context};
 use everturn_models::{ModelError, ModelErrorKind, ModelEvent, ModelFinish, ModelRequest};
 
 use crate::{
     excerpt::excerpt,
     step::backoff,
+    summary_check::Judge,
     told::CountInput,
+    transcript::first_part,
     turn::Turn,
     watchdog::{Silences, Watchdog},
 };
@@ -21,6 +22,8 @@ use crate::{
 const SUMMARISE: &str = "Summarise the conversation so far for the assistant who will go on with it. Keep names, \
     numbers, decisions, open questions and the results of tools; leave out pleasantries. Answer with the summary alone";
 
+/// The most requests that one summary is made with. What does not fit into them is shortened.
+const MOST_REQUESTS: usize = 16;
 /// The shortest request for a summary, in tokens. Where not even that fits, none is made.
 const SHORTEST: u64 = 512;
 /// How often a summary that cannot be used, or is refused, is asked for again: each time shorter.
@@ -33,14 +36,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 const LONGEST_SILENCE: Duration = Duration::from_secs(90);
 /// The same once it was silent in the turn.
 const NEXT_SILENCE: Duration = Duration::from_secs(10);
-/// The most bytes of one tool result in a transcript. The whole is in the log.
-const MOST_OF_RESULT: usize = 4096;
-/// Below so many bytes nothing is left of a message that is worth its line.
-const SHORTEST_PART: usize = 64;
+/// The longest that a model may write at one summary. One that writes a word a second is never silent.
+const LONGEST_WRITING: Duration = Duration::from_secs(5 * 60);
 /// About how many tokens a request has beside the transcript and the earlier summary.
 const INSTRUCTION: u64 = 80;
-/// The most bytes of the input of one tool call.
-const MOST_OF_INPUT: usize = 2048;
+/// The most tokens of output that a model is given which spends them on its thoughts.
+const MOST_THOUGHTS: u64 = 32_768;
 
 /// The part of full history that a summary is to stand for, and what there is room for.
 #[derive(Clone, Copy, Debug)]
@@ -65,11 +66,14 @@ struct Ask {
     input: u64,
     /// The most tokens of the summary.
     tokens: u64,
+    /// The most tokens that the model may write: some think whatever they are asked, and count it as a part of the answer.
+    output: u64,
 }
 
 impl Ask {
     fn shorter(self) -> Self {
-        Self { tokens: (self.tokens / 2).max(1), ..self.of_less() }
+        let tokens = (self.tokens / 2).max(1);
+        Self { tokens, output: self.output.min(tokens.max(self.output / 2)), ..self.of_less() }
     }
 
     /// The same summary, of half as much.
@@ -78,39 +82,105 @@ impl Ask {
     }
 }
 
-/// Why there is no summary.
-pub(crate) enum Unmade {
-    Failed(ModelError),
-    /// There is one, but it cannot stand for what it summarises.
-    Unusable(ModelError),
+/// A summary.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    pub(crate) summary: String,
+    /// The first message that it does not stand for.
+    pub(crate) to: usize,
 }
 
-impl Unmade {
-    pub(crate) fn error(&self) -> &ModelError {
-        let (Self::Failed(error) | Self::Unusable(error)) = self;
-        error
-    }
+/// Why there is no summary.
+pub(crate) struct Unmade {
+    pub(crate) error: ModelError,
+    /// Whether the model gave one, which cannot stand for what it summarises.
+    pub(crate) is_unusable: bool,
+    /// A summary of the first of the messages, if there is one.
+    pub(crate) part: Option<Made>,
+}
+
+/// What came of one request.
+enum Attempt {
+    Made(String),
+    /// The call failed.
+    Failed(ModelError),
+    /// What the model said is no summary.
+    Unusable {
+        error: ModelError,
+        /// What can be used of it where no better one comes.
+        left: Option<String>,
+        /// Whether the model spent its tokens on thoughts.
+        is_thought: bool,
+    },
+    /// The model wrote for too long.
+    Endless {
+        error: ModelError,
+        left: Option<String>,
+    },
 }
 
 impl Turn {
-    /// Has the model summarise a part of history: again while it fails for the moment, and from a shorter part while the
-    /// request does not fit, is refused, or what comes cannot be used. What all attempts used is kept aside, see
+    /// Has the model summarise a part of history, with as many requests as it takes. What all attempts used is kept aside, see
     /// [`Turn::take_summary`].
-    pub(crate) async fn summarise(&mut self, span: Span) -> Result<String, Unmade> {
+    pub(crate) async fn summarise(&mut self, span: Span) -> Result<Made, Unmade> {
         let Room { budget, summary, .. } = span.room;
         // The summary itself needs room, too.
         let window = self.window();
         let input = budget.min(window.saturating_sub(summary + window / 64)).max(SHORTEST);
-        let mut ask = Ask { input, tokens: summary };
-        let (mut attempt, mut shorter) = (0, 0);
+        // Twice what the request asks for, within what the model and the agent allow, as the room for summaries is.
+        let mut ask = Ask { input, tokens: summary, output: summary };
+        let earlier = self.compaction().map(|earlier| earlier.summary.clone()).unwrap_or_default();
+        let mut made = Made { summary: earlier, to: span.from };
         self.silences = Silences::default();
+        for request in 0..MOST_REQUESTS {
+            let left = MOST_REQUESTS - request;
+            match Box::pin(self.summarise_next(span, &made, &mut ask, left)).await {
+                Ok(next) => made = next,
+                Err(unmade) => return Err(Unmade { part: (request > 0).then_some(made), ..unmade }),
+            }
+            if !self.has_transcript(Span { from: made.to, ..span }) {
+                break;
+            }
+        }
+        Ok(Made { to: span.to, ..made })
+    }
+
+    /// Has the model add as many of the next messages to a summary as one request has room for: again while it fails for the
+    /// moment, and with fewer while the request does not fit, is refused, or what comes cannot be used. `usual` is how much is
+    /// asked for, of which later requests learn.
+    async fn summarise_next(
+        &mut self,
+        span: Span,
+        made: &Made,
+        usual: &mut Ask,
+        requests: usize,
+    ) -> Result<Made, Unmade> {
+        let (mut attempts, mut shorter) = (0, 0);
+        let mut ask = *usual;
+        let mut last_resort = None;
+        let judge = Judge { room: span.room.summary, earlier: made.summary.len() };
         loop {
-            let unmade = match Box::pin(self.attempt_summary(span, ask)).await {
-                Ok(summary) => return Ok(summary),
-                Err(unmade) => unmade,
+            let (request, to) = self.summary_request(span, made, ask, requests);
+            let attempt = Box::pin(self.attempt_summary(request, ask, judge)).await;
+            let (error, is_unusable) = match attempt {
+                Attempt::Made(summary) => return Ok(Made { summary, to }),
+                Attempt::Failed(error) => (error, false),
+                Attempt::Unusable { error, left, is_thought } => {
+                    last_resort = left.map(|summary| Made { summary, to }).or(last_resort);
+                    let more = (ask.output.saturating_mul(4)).min(self.most_thoughts(ask));
+                    if is_thought && more > ask.output {
+                        (ask.output, usual.output) = (more, more);
+                        continue;
+                    }
+                    (error, true)
+                }
+                Attempt::Endless { error, left } => {
+                    self.is_summariser_silent = true;
+                    let left = left.map(|summary| Made { summary, to }).or(last_resort);
+                    return left.ok_or(Unmade { error, is_unusable: false, part: None });
+                }
             };
             self.end_summary(None, CountInput::IfAnswered);
-            let (error, is_unusable) = (unmade.error(), matches!(unmade, Unmade::Unusable(_)));
             self.is_summariser_silent |= error.kind == ModelErrorKind::Timeout;
             let is_too_long = match error.kind {
                 ModelErrorKind::ContextOverflow => true,
@@ -120,16 +190,17 @@ impl Turn {
             };
             if is_too_long && ask.input > SHORTEST {
                 ask = ask.of_less();
+                usual.input = ask.input;
                 continue;
             }
             let settings = &self.shared.settings;
-            let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempt));
+            let wait = error.retry_after.unwrap_or_else(|| backoff(settings.retry_base, attempts));
             // One that asks to wait is not waited for.
             let retries = if error.kind == ModelErrorKind::RateLimited { 1 } else { RETRIES };
             let may_retry =
-                error.is_retryable() && attempt < settings.retries.min(retries) && self.silences.allow_retry();
+                error.is_retryable() && attempts < settings.retries.min(retries) && self.silences.allow_retry();
             if may_retry && !is_unusable && wait <= settings.retry_max.min(LONGEST_WAIT) {
-                attempt += 1;
+                attempts += 1;
                 if error.kind == ModelErrorKind::Timeout {
                     ask = ask.shorter();
                 }
@@ -137,36 +208,62 @@ impl Turn {
                 continue;
             }
             if (error.is_retryable() && !is_unusable) || shorter == SHORTER_ATTEMPTS {
-                return Err(unmade);
+                return last_resort.ok_or(Unmade { error, is_unusable, part: None });
             }
             (ask, shorter) = (ask.shorter(), shorter + 1);
         }
     }
 
-    async fn attempt_summary(&mut self, span: Span, ask: Ask) -> Result<String, Unmade> {
-        let messages = vec![Message::user(self.summary_request(span, ask))];
+    /// The most tokens that a model may write which thinks, beside a request.
+    fn most_thoughts(&self, ask: Ask) -> u64 {
+        let caps = [self.agent.model_options.max_output_tokens, self.current_model().max_output()];
+        let beside = self.window().saturating_sub(ask.input);
+        caps.into_iter().flatten().fold(beside.min(MOST_THOUGHTS), u64::min)
+    }
+
+    async fn attempt_summary(&mut self, request: String, ask: Ask, judge: Judge) -> Attempt {
+        match tokio::time::timeout(LONGEST_WRITING, self.write_summary(request, ask, judge)).await {
+            Ok(attempt) => attempt,
+            Err(_) => {
+                let message = format!("the model took more than {LONGEST_WRITING:?} to write a summary");
+                let written = self.end_summary(None, CountInput::Always);
+                Attempt::Endless {
+                    error: ModelError::new(ModelErrorKind::Timeout, message),
+                    left: judge.salvage(&written),
+                }
+            }
+        }
+    }
+
+    async fn write_summary(&mut self, request: String, ask: Ask, judge: Judge) -> Attempt {
+        let messages = vec![Message::user(request)];
         self.begin_summary(context::estimate(&messages));
-        let options = ModelOptions {
-            // Twice what the request asks for: some models think whatever they are asked, and count it as a part of the
-            // answer. Within what the model and the agent allow, as the room for summaries is.
-            max_output_tokens: Some(ask.tokens),
-            effort: Some(Effort::Low),
-            ..ModelOptions::default()
-        };
+        let options =
+            ModelOptions { max_output_tokens: Some(ask.output), effort: Some(Effort::Low), ..ModelOptions::default() };
         let context_window = self.agent.asked_window(&**self.current_model());
         let request = ModelRequest { messages: messages.into(), options, context_window, ..ModelRequest::default() };
         let (settings, model) = (&self.shared.settings, self.current_model());
         let silence = if self.is_summariser_silent { NEXT_SILENCE } else { LONGEST_SILENCE };
         let call = Watchdog::call_within(silence, settings, model, request, &self.silences).await;
-        let (mut watchdog, mut stream) = call.map_err(Unmade::Failed)?;
+        let (mut watchdog, mut stream) = match call {
+            Ok(call) => call,
+            Err(error) => return Attempt::Failed(error),
+        };
         loop {
-            match watchdog.next(&mut stream).await.map_err(Unmade::Failed)? {
+            let event = match watchdog.next(&mut stream).await {
+                Ok(event) => event,
+                Err(error) => return Attempt::Failed(error),
+            };
+            match event {
                 ModelEvent::Text(text) => self.hear_summary(&text),
                 ModelEvent::Used(usage) => self.hear_of_summary(usage),
                 ModelEvent::Finished { finish, usage } => {
                     let summary = self.end_summary(usage, CountInput::Always);
-                    let earlier = self.compaction().map_or(0, |earlier| earlier.summary.len());
-                    return usable(summary, finish, span.room.summary, earlier).map_err(Unmade::Unusable);
+                    let Err(error) = judge.judge(&summary, finish) else { return Attempt::Made(summary) };
+                    let is_cut = finish == ModelFinish::MaxTokens;
+                    let is_thought = is_cut && context::estimate_text(&summary) < ask.output / 2;
+                    let left = judge.salvage(&summary).filter(|_| finish != ModelFinish::Refusal);
+                    return Attempt::Unusable { error, left, is_thought };
                 }
                 ModelEvent::Alive
                 | ModelEvent::Notice(_)
@@ -180,116 +277,43 @@ impl Turn {
         }
     }
 
-    /// The messages that a summary is made of.
-    fn summarised(history: &[Message], span: Span) -> impl Iterator<Item = &Message> {
+    /// The messages that a summary is made of, with their places.
+    fn summarised(history: &[Message], span: Span) -> impl Iterator<Item = (usize, &Message)> {
         let places = span.from.min(history.len())..span.to.min(history.len());
         places
             .filter(move |at| span.verbatim != Some(*at) && !(span.untold.0..span.untold.1).contains(at))
-            .map(|at| &history[at])
+            .map(|at| (at, &history[at]))
     }
 
     /// Whether there is anything to summarise.
     pub(crate) fn has_transcript(&self, span: Span) -> bool {
         let history = self.full_history();
-        Self::summarised(&history, span).any(|message| !matches!(message, Message::System { .. }))
+        Self::summarised(&history, span).any(|(_, message)| !matches!(message, Message::System { .. }))
     }
 
     /// A line for each message of a span, in at most so many tokens, for where no summary can be made.
     pub(crate) fn excerpt(&self, span: Span, most: u64) -> String {
         let history = self.full_history();
-        excerpt(Self::summarised(&history, span), most)
+        excerpt(Self::summarised(&history, span).map(|(_, message)| message), most)
     }
 
-    fn summary_request(&self, span: Span, ask: Ask) -> String {
+    /// A request for a summary of the next messages after those that one is made of, as many as it has room for, and the place
+    /// of the first one that it has none for.
+    fn summary_request(&self, span: Span, made: &Made, ask: Ask, requests: usize) -> (String, usize) {
         let history = self.full_history();
         // The earlier summary is never cut: what was summarised before must not be lost by what is left out now.
-        let earlier = self.compaction().map(|earlier| earlier.summary.as_str()).filter(|summary| !summary.is_empty());
-        let earlier = earlier.map(|summary| format!("Earlier summary: {summary}\n")).unwrap_or_default();
+        let earlier = match made.summary.as_str() {
+            "" => String::new(),
+            summary => format!("Earlier summary: {summary}\n"),
+        };
         let room = ask.input.saturating_sub(context::estimate_text(&earlier) + INSTRUCTION);
-        let mut transcript = String::new();
-        // Long messages become shorter first, so that something is left of every message.
-        let half = usize::try_from(room.saturating_mul(2)).unwrap_or(usize::MAX);
-        for most in std::iter::successors(Some(half), |most| Some(most / 2)).take_while(|most| *most > SHORTEST_PART) {
-            transcript.clear();
-            Self::summarised(&history, span).for_each(|message| transcribe(&mut transcript, message, most));
-            if context::estimate_text(&transcript) <= room {
-                break;
-            }
-        }
-        let transcript = shorten_beginning(transcript, room);
-        format!("{SUMMARISE}, in at most {} words.\n\n{earlier}{transcript}", (ask.tokens / 4).max(1))
-    }
-}
-
-/// The summary, if it can stand for what it summarises: all older context would be lost with a bad one.
-/// `earlier` is how many bytes the summary has that it takes the place of.
-fn usable(summary: String, finish: ModelFinish, room: u64, earlier: usize) -> Result<String, ModelError> {
-    let bad = match finish {
-        ModelFinish::Refusal => {
-            return Err(ModelError::new(ModelErrorKind::Rejected, "the model declined to summarise the conversation"));
-        }
-        ModelFinish::MaxTokens => "was cut off",
-        ModelFinish::Stop if summary.trim().is_empty() => "is empty",
-        ModelFinish::Stop if summary.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_LETTERS => "says nothing",
-        ModelFinish::Stop if context::estimate_text(&summary) > room => "is too long",
-        ModelFinish::Stop if sounds_declined(&summary) => "is a refusal",
-        ModelFinish::Stop if earlier > LONG && summary.len() < earlier / MOST_SHRUNK => "has lost the earlier one",
-        ModelFinish::Stop => return Ok(summary),
-    };
-    Err(ModelError::new(ModelErrorKind::Unavailable, format!("the model's summary {bad}")))
-}
-
-/// With fewer letters a summary says nothing.
-const LEAST_LETTERS: usize = 3;
-
-/// A summary of more bytes than this says so much that a later one cannot be a few words.
-const LONG: usize = 800;
-/// A summary takes the place of one that is so many times as long, at most.
-const MOST_SHRUNK: usize = 5;
-
-/// Whether a short text says that nothing was summarised. A summary speaks of the user and the assistant, not for itself.
-fn sounds_declined(text: &str) -> bool {
-    const OPENINGS: [&str; 8] = [
-        "i'm sorry",
-        "i\u{2019}m sorry",
-        "i am sorry",
-        "sorry,",
-        "i can't",
-        "i can\u{2019}t",
-        "i cannot",
-        "i'm unable",
-    ];
-    const SHORT: usize = 240;
-    let text = text.trim();
-    let lower: String = text.chars().take(16).flat_map(char::to_lowercase).collect();
-    text.len() < SHORT && OPENINGS.iter().any(|opening| lower.starts_with(opening))
-}
-
-/// The end of a transcript, in about so many tokens at most.
-fn shorten_beginning(mut transcript: String, most: u64) -> String {
-    let all = context::estimate_text(&transcript);
-    if all > most {
-        let kept = transcript.len() as u128 * u128::from(most) / u128::from(all);
-        let kept = usize::try_from(kept).unwrap_or(usize::MAX).min(transcript.len());
-        let from = transcript.ceil_char_boundary(transcript.len() - kept);
-        transcript.replace_range(..from, "[the beginning is left out]\n");
-    }
-    transcript
-}
-
-/// Writes a message with at most so many bytes of each of its parts.
-fn transcribe(out: &mut String, message: &Message, most: usize) {
-    let (who, content, cap): (&str, &Content, usize) = match message {
-        // System messages outlive compaction.
-        Message::System { .. } => return,
-        Message::User { content } => ("User", content, most),
-        Message::Assistant { content } => ("Assistant", content, most),
-        Message::Tool { content, .. } => ("Tool result", content, MOST_OF_RESULT.min(most)),
-    };
-    // Writing to a string does not fail.
-    let _ = writeln!(out, "{who}: {}", shorten_text(&content.text_and_media(), cap));
-    for call in message.tool_uses() {
-        let input = shorten_text(call.input.as_str(), MOST_OF_INPUT.min(most));
-        let _ = writeln!(out, "Assistant calls {} with {input}", call.name);
+        // Where the earlier summary takes nearly all of the room, more requests would not help.
+        let requests = if room < ask.input / 4 { 1 } else { requests };
+        let next: Vec<_> = Self::summarised(&history, Span { from: made.to, ..span }).collect();
+        let messages: Vec<_> = next.iter().map(|(_, message)| *message).collect();
+        let (transcript, count) = first_part(&messages, room, requests);
+        let to = next.get(count).map_or(span.to, |(at, _)| *at);
+        let words = (ask.tokens / 4).max(1);
+        (format!("{SUMMARISE}, in at most {words} words.\n\n{earlier}{transcript}"), to)
     }
 }

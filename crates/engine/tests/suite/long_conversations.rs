@@ -55,7 +55,7 @@ fn changes_of_prefix(requests: &[ModelRequest]) -> usize {
     requests.windows(2).filter(|pair| !grows(pair)).count()
 }
 
-async fn compactions(world: &World) -> Vec<everturn_core::Compaction> {
+pub(super) async fn compactions(world: &World) -> Vec<everturn_core::Compaction> {
     let mut made = Vec::new();
     if world.session_in_view().is_none() {
         return made;
@@ -267,7 +267,7 @@ async fn the_users_words_are_not_cut_where_they_fit() {
 }
 
 /// The words of a text that begin with FACT.
-fn facts(text: &str) -> BTreeSet<String> {
+pub(super) fn facts(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_ascii_alphanumeric())
         .filter(|word| word.starts_with("FACT"))
         .map(str::to_owned)
@@ -323,7 +323,9 @@ async fn images_and_documents_leave_a_line_in_what_is_summarised() {
 }
 
 /// Talks until history was compacted, with a summariser that does this.
-async fn summarised_by(does: impl Fn() -> Script + Send + 'static) -> (World, Arc<ScriptedModel>, Arc<Mutex<bool>>) {
+pub(super) async fn summarised_by(
+    does: impl Fn() -> Script + Send + 'static,
+) -> (World, Arc<ScriptedModel>, Arc<Mutex<bool>>) {
     let works = Arc::new(Mutex::new(false));
     let recovered = Arc::clone(&works);
     let model = ScriptedModel::thinking("test/one", move |request| {
@@ -492,28 +494,4 @@ async fn results_give_way_before_the_users_words() {
         let given = text(model.requests().last().unwrap());
         assert!(given.contains(&"a".repeat(first)) && given.contains(&"b".repeat(current)), "{first} {current}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_summary_is_asked_for_shorter_after_one_that_cannot_be_used() {
-    let (_, model, _) = summarised_by(|| vec![say("They"), finish(ModelFinish::MaxTokens, None)]).await;
-    let asked = model.requests().into_iter().filter(is_summary).map(|request| request.options.max_output_tokens);
-    let asked: Vec<_> = asked.flatten().collect();
-    assert_eq!(asked.len(), 3);
-    assert!(asked.windows(2).all(|pair| pair[1] == pair[0] / 2), "{asked:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_summary_is_asked_for_within_the_limits_of_the_agent() {
-    let model =
-        strict(4000, |request| vec![say(&if is_summary(request) { "Short.".to_owned() } else { "b".repeat(400) })]);
-    let setup = Setup::with_models([model.clone()]).agent(|agent| agent.model_options.max_output_tokens = Some(100));
-    let world = World::start(setup).await;
-    while !model.requests().iter().any(is_summary) {
-        let started = world.begin(&"a".repeat(400)).await;
-        world.transcript(&started).await;
-    }
-    let request = model.requests().into_iter().find(is_summary).unwrap();
-    assert_eq!(request.options.max_output_tokens, Some(100));
-    assert!(text(&request).contains("in at most 25 words"), "{}", text(&request));
 }

@@ -39,6 +39,7 @@ mod simulation;
 mod spending;
 mod standing_views;
 mod stop;
+mod summaries;
 mod threads;
 mod timers;
 mod titles;

@@ -2,15 +2,21 @@
 
 use std::sync::Arc;
 
-use everturn_core::{Event, Message, Usage, submission::OnBusy, submission::Submission};
-use everturn_engine::Submit;
+use everturn_core::{Event, Message, TenantId, Usage, submission::OnBusy, submission::Submission};
+use everturn_engine::{Submit, Target};
 
-use super::harness::*;
+use super::{compaction::is_summary, harness::*, long_conversations::strict};
 
 /// A message that is all there is.
 fn anew(world: &World, messages: &[Message]) -> Submit {
     let submission = Submission::Begin(messages.to_vec());
     Submit { begins_history: true, ..world.submission(submission, Default::default()) }
+}
+
+/// The same in a session of its own.
+fn in_new_session(world: &World, messages: &[Message]) -> Submit {
+    let agent = "tester".to_owned();
+    Submit { target: Target::New { agent }, ..anew(world, messages) }
 }
 
 fn texts(messages: &[Message]) -> Vec<String> {
@@ -179,4 +185,36 @@ async fn a_turn_knows_its_name_and_what_was_used_before() {
     let third = begins(&third.turn).await;
     assert_eq!((third.request, third.used_before), (None, Usage::of(200, 20)));
     assert!(third.begins_history && !second.begins_history);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_is_sent_whole_each_time_is_summarised_once() {
+    let model = strict(2000, |request| {
+        let summarises = is_summary(request);
+        vec![say(&if summarises { "They talked.".to_owned() } else { "b".repeat(300) })]
+    });
+    let world = World::start(Setup::with_models([Arc::clone(&model)])).await;
+    let summaries = || model.requests().iter().filter(|request| is_summary(request)).count();
+    let mut said = Vec::new();
+    let mut requests_with_summaries = 0;
+    for number in 1..=60 {
+        said.push(Message::user(format!("message {number} {}", "a".repeat(300))));
+        let before = summaries();
+        let started = world.submit(in_new_session(&world, &said)).await.unwrap();
+        let transcript = world.transcript(&started).await;
+        assert!(transcript.ends_with("completed\n"), "{transcript}");
+        requests_with_summaries += usize::from(summaries() > before);
+        // As a model that thinks is shown to such an application, which never sends the thoughts back.
+        said.push(Message::assistant("b".repeat(300)));
+    }
+    // Each summary makes room for several messages.
+    assert!((3..=15).contains(&requests_with_summaries), "{requests_with_summaries} of 60 requests made a summary");
+    let last = texts(&model.requests().pop().unwrap().messages.to_vec()).join("\n");
+    assert!(last.contains("They talked.") && last.contains("message 1 ") && last.contains("message 60 "), "{last}");
+    // Another tenant that says the same has a summary of its own.
+    let before = summaries();
+    said.push(Message::user("one more"));
+    let stranger = Submit { tenant: TenantId::mint(), ..in_new_session(&world, &said) };
+    world.engine.submit(stranger).await.unwrap();
+    until(async || summaries() > before).await;
 }

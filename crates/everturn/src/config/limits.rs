@@ -79,7 +79,7 @@ impl Default for Limits {
             warm_sessions: 32 * 1024 * 1024,
             shutdown_grace: Duration::from_secs(5),
             heartbeat: Duration::from_secs(15),
-            session_queue: 32,
+            session_queue: 100,
             form_expiry: Some(Duration::from_secs(7 * 24 * 60 * 60)),
             approval_expiry: None,
             question_expiry: Duration::from_secs(10 * 60),

@@ -83,14 +83,17 @@ impl Model for DemoModel {
     fn stream(&self, request: ModelRequest) -> BoxFuture<'static, Result<EventStream, ModelError>> {
         let pace = self.pace;
         async move {
-            let tokens = estimate::request(&request);
+            // Counted as the engine counts, so that it compacts in time: this model is no vendor that counts otherwise.
+            let fixed = everturn_core::context::estimate_text(&request.system)
+                + everturn_core::context::estimate_tools(&request.tools);
+            let tokens = fixed + request.messages.size().tokens;
             if tokens > CONTEXT_WINDOW {
                 return Err(ModelError::new(
                     ModelErrorKind::ContextOverflow,
                     format!("the conversation has about {tokens} tokens, the demo model holds {CONTEXT_WINDOW}"),
                 ));
             }
-            let script = Script::new(&request, tokens)?;
+            let script = Script::new(&request, estimate::request(&request))?;
             let pace = script.rate().map_or(pace, Pace::PerSecond);
             Ok(Playback::new(script, pace).boxed())
         }

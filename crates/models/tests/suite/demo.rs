@@ -229,7 +229,7 @@ async fn a_summary_names_the_number_of_messages() {
 async fn a_conversation_beyond_the_window_overflows() {
     check(
         vec![Message::user("word ".repeat(40_000))],
-        expect!["ContextOverflow: the conversation has about 50068 tokens, the demo model holds 32768"],
+        expect!["ContextOverflow: the conversation has about 40098 tokens, the demo model holds 32768"],
     )
     .await;
 }
