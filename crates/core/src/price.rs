@@ -35,6 +35,12 @@ impl Rate {
         }
         format!("{whole}{decimals:0<6}").parse().ok().map(Self)
     }
+
+    /// Dollars per million tokens.
+    #[expect(clippy::cast_precision_loss, reason = "rates are far below what loses a digit")]
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
 }
 
 /// What the tokens of a model cost.

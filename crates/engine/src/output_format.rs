@@ -3,13 +3,16 @@
 //! Some providers hold their models to it, others only ask them in words. So every answer is checked before it counts; a
 //! model whose answer does not fit is told what is wrong, and answers again.
 
-use everturn_core::{CallRoute, Content, Json, Message, OutputFormat, ToolChoice};
+use everturn_core::{CallRoute, Content, Json, Message, OutputFormat, ToolChoice, ToolSpec};
 use everturn_tools::Schemas;
 
 use crate::turn::Turn;
 
 /// How often a model may mend its answer.
 const REPAIRS: usize = 2;
+
+/// How many steps may call the agent's own tools only where a call of the application's tools is asked for.
+const INSIDE_STEPS: usize = 5;
 
 /// How much of an answer the model is shown again, in characters. The model wrote it, and needs it only to mend it.
 const MAX_SHOWN: usize = 64 * 1024;
@@ -64,6 +67,19 @@ impl Turn {
         })
     }
 
+    /// The tools of the next model call. A model that must call one of the application's tools, and has called the agent's own for
+    /// a while, is offered the application's alone: else it could go on for ever.
+    pub(crate) fn offered_tools(&self) -> Vec<ToolSpec> {
+        let mut specs = self.tool_specs();
+        let own = &self.config.client_tools;
+        let is_held = self.state.options.tool_choice.as_ref().is_some_and(ToolChoice::is_forced);
+        let inside = self.state.settled().iter().filter(|message| matches!(message, Message::Assistant { .. })).count();
+        if is_held && inside >= INSIDE_STEPS && specs.iter().any(|spec| is_among(own, spec)) {
+            specs.retain(|spec| is_among(own, spec));
+        }
+        specs
+    }
+
     /// Checks the format of the answer. One that fits loses what stands around its JSON.
     async fn hold_to_format(&mut self) -> Result<(), Misfit> {
         let options = self.state.options.clone().over(&self.agent.model_options);
@@ -101,6 +117,10 @@ impl Turn {
             [said, Message::User { content: Content::Text(complaint.clone()) }]
         })
     }
+}
+
+fn is_among(tools: &[ToolSpec], one: &ToolSpec) -> bool {
+    tools.iter().any(|tool| tool.name == one.name)
 }
 
 /// The JSON of an answer, if it fits; else what is wrong with it.

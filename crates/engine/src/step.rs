@@ -338,7 +338,7 @@ impl Turn {
         ModelRequest {
             system,
             messages,
-            tools: self.tool_specs().into(),
+            tools: self.offered_tools().into(),
             documents: self.documents.contents(),
             options: self.state.options.clone().over(&self.agent.model_options),
             cache_key: Some(self.cache_key.clone()),

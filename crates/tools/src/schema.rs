@@ -12,7 +12,7 @@ mod work;
 use std::fmt::Write as _;
 
 use everturn_core::Json;
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 use survey::Survey;
@@ -202,17 +202,35 @@ impl Surveyed {
 
     pub(crate) fn compile(self) -> Result<Schema, SchemaError> {
         let Self { root, survey } = self;
-        let validator = jsonschema::options()
-            .offline()
-            .with_pattern_options(
+        let options = || {
+            jsonschema::options().offline().with_pattern_options(
                 PatternOptions::fancy_regex()
                     .size_limit(PATTERN_BYTES)
                     .dfa_size_limit(MATCH_BYTES)
                     .backtrack_limit(PATTERN_BACKTRACKS),
             )
-            .build(&root)
-            .map_err(|error| SchemaError::Invalid { location: location(&error), reason: reason(&error) })?;
+        };
+        let built = match options().build(&root) {
+            // Many tools do not say that they mean an older draft, whose tuples are lists in `items`.
+            Err(_) if root.get("$schema").is_none() && has_tuples(&root) => {
+                options().with_draft(Draft::Draft7).build(&root)
+            }
+            built => built,
+        };
+        let validator =
+            built.map_err(|error| SchemaError::Invalid { location: location(&error), reason: reason(&error) })?;
         Ok(Schema { validator, root, survey })
+    }
+}
+
+/// Whether some list of values is described by a list of schemas, as before the draft of 2020.
+fn has_tuples(schema: &Value) -> bool {
+    match schema {
+        Value::Object(keywords) => {
+            matches!(keywords.get("items"), Some(Value::Array(_))) || keywords.values().any(has_tuples)
+        }
+        Value::Array(items) => items.iter().any(has_tuples),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tool calls: who answers them, in which order, and what happens when they cannot run.
 
-use everturn_core::EffectClass;
+use everturn_core::{EffectClass, Message, ModelOptions, ToolChoice, submission::Submission};
+use everturn_engine::Submit;
 use expect_test::expect;
 
 use super::harness::*;
@@ -243,4 +244,23 @@ async fn more_calls_than_one_answer_may_make_are_refused() {
     // Each is refused when it is called and answered when the step is done.
     assert_eq!(refused.count(), 12);
     assert!(transcript.ends_with("completed\n"), "{transcript}");
+}
+
+/// A model that must call one of the application's tools may call the agent's own first, but not for ever.
+#[tokio::test(start_paused = true)]
+async fn a_forced_call_comes_at_last() {
+    let model = ScriptedModel::thinking("test/one", |request| {
+        let name = request.tools.first().map_or("none", |tool| tool.name.as_str());
+        vec![call(name, r#"{"text": "x"}"#), stop()]
+    });
+    let setup = Setup::with_models([std::sync::Arc::clone(&model)]);
+    let setup = setup.client("ask");
+    let world = World::start(setup).await;
+    let options = ModelOptions { tool_choice: Some(ToolChoice::Required), ..ModelOptions::default() };
+    let begin = world.submission(Submission::Begin(vec![Message::user("go")]), Default::default());
+    let started = world.submit(Submit { options, ..begin }).await.unwrap();
+    let transcript = world.transcript(&started).await;
+    let offered: Vec<_> = model.requests().iter().map(|request| request.tools.len()).collect();
+    assert_eq!(offered, [offered[0], offered[0], offered[0], offered[0], offered[0], 2], "{transcript}");
+    assert!(model.requests()[5].tools.iter().any(|tool| tool.name == "ask"), "{transcript}");
 }

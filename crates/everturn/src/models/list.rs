@@ -46,11 +46,15 @@ async fn ask(config: &Config, provider: &Provider) -> Offer {
     let models = provider.models().await.map_err(|error| error.to_string());
     let offered = |model: ListedModel| {
         let named = provider.model(&model.id);
+        // What the configuration says is what costs are worked out with.
+        let price = config.prices.of(&format!("{}/{}", provider.name(), model.id));
         Offered {
             agents: agents(config, provider.name(), &model.id),
             model: ListedModel {
                 context_window: model.context_window.or_else(|| named.context_window()),
                 max_output: model.max_output.or_else(|| named.max_output()),
+                input_price: price.map(|price| price.input.dollars()).or(model.input_price),
+                output_price: price.map(|price| price.output.dollars()).or(model.output_price),
                 ..model
             },
         }

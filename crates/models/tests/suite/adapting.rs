@@ -363,3 +363,28 @@ async fn instructions() {
     let said = body["messages"].to_string();
     assert!(said.contains("Be brief.") && said.contains("Be kind.") && said.contains("there"), "{said}");
 }
+
+/// A deployment whose name tells nothing is asked for its reasoning, without which its next step would not know it. One that does
+/// not reason says so once.
+#[tokio::test]
+async fn a_deployment_is_asked_for_its_reasoning() {
+    let text = json!({ "type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "ok" });
+    let done = json!({ "type": "response.completed", "response": { "status": "completed", "output": [] } });
+    let server = judged(move |seen: &Seen| match seen.body.contains("reasoning.encrypted_content") {
+        true => refused("Encrypted content is not supported with this model."),
+        false => ("200 OK", format!("data: {text}\n\ndata: {done}\n\n")),
+    })
+    .await;
+    let config = ProviderConfig {
+        base_url: Some(server.url.clone()),
+        wire: Some(OpenAiWire::Responses),
+        ..ProviderConfig::new(ProviderKind::OpenAi)
+    };
+    let model = Provider::new("test", config).unwrap().model("my-deployment");
+    for requests in [2, 3] {
+        let shown = answer(&*model, ModelRequest { messages: [Message::user("hi")].into(), ..request() }).await;
+        assert!(shown.ends_with("text: ok\nfinished: Stop ?"), "{shown}");
+        assert!(!shown.contains("include"), "nobody asked for it: {shown}");
+        assert_eq!(server.seen().len(), requests);
+    }
+}

@@ -63,13 +63,14 @@ async fn the_first_request_asks_for_the_call() {
         (ProviderKind::Anthropic, "api.anthropic.com", "claude-sonnet-5-5"),
         (ProviderKind::OpenAi, "api.deepseek.com", "deepseek-flash"),
         (ProviderKind::OpenAi, "api.moonshot.ai", "kimi-k2.6"),
-        // Its rules are learned from the refusal.
         (ProviderKind::OpenAi, "openrouter.ai", "anthropic/claude-sonnet-5.5"),
+        // Its rules are learned from the refusal.
+        (ProviderKind::OpenAi, "gateway.example.com", "anthropic/claude-sonnet-5.5"),
     ] {
         let (server, model) = server(kind, host, name).await;
         let shown = answer(&*model, request(Some(ToolChoice::Named("look".into())))).await;
         assert!(shown.contains("notice: ") && shown.contains("text: ok"), "{name}: {shown}");
-        let expected = if host == "openrouter.ai" { 2 } else { 1 };
+        let expected = if host == "gateway.example.com" { 2 } else { 1 };
         assert_eq!(server.seen().len(), expected, "{name}");
         let (before, last) = messages(&server.last_body());
         assert!(last.contains("Bob is 30.") && last.contains(WISH), "{name}: {last}");

@@ -91,6 +91,19 @@ fn schemas_that_are_none() {
     );
 }
 
+/// Tools that do not say which draft they mean may mean an older one.
+#[test]
+fn tuples_are_understood_as_older_drafts_write_them() {
+    let pair = json!({"type": "array", "items": [{"type": "string"}, {"type": "number"}], "additionalItems": false});
+    let schema = compile(&json!({"type": "object", "properties": {"pair": pair}})).unwrap();
+    let fits = |input: &str| schema.validate(&Json::parse(input).unwrap()).is_ok();
+    assert!(fits(r#"{"pair": ["a", 1]}"#));
+    assert!(!fits(r#"{"pair": [1, "a"]}"#) && !fits(r#"{"pair": ["a", 1, 2]}"#));
+    // One that names the draft of 2020 is held to it.
+    let named = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "properties": {"pair": pair}});
+    assert!(matches!(compile(&named), Err(SchemaError::Invalid { .. })));
+}
+
 #[test]
 fn nothing_outside_is_referred_to() {
     for reference in [

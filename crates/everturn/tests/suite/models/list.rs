@@ -35,7 +35,8 @@ fn each_provider_is_listed_and_failures_are_told() {
 #[test]
 fn machines_get_json() {
     let upstream = Upstream::start();
-    let output = run(&config(&upstream), &["models", "list", "--provider", "open", "--json"]);
+    let priced = config(&upstream) + "\n[prices.'open/lost']\ninput = 1.5\noutput = 6\n";
+    let output = run(&priced, &["models", "list", "--provider", "open", "--json"]);
     assert!(output.status.success(), "{output:?}");
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let provider = &listed["providers"][0];
@@ -43,7 +44,7 @@ fn machines_get_json() {
     assert_eq!(listed["providers"].as_array().unwrap().len(), 1);
     expect![[r#"
         {"agents":["first","third"],"context_window":1050000,"id":"new-model","input_price":2.0,"listed":true,"max_output":128000,"output_price":10.0}
-        {"agents":["first"],"context_window":null,"id":"lost","input_price":null,"listed":false,"max_output":null,"output_price":null}"#]].assert_eq(&format!("{}\n{}", provider["models"][2], provider["models"][3]));
+        {"agents":["first"],"context_window":null,"id":"lost","input_price":1.5,"listed":false,"max_output":null,"output_price":6.0}"#]].assert_eq(&format!("{}\n{}", provider["models"][2], provider["models"][3]));
 }
 
 #[test]

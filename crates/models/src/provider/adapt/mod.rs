@@ -199,6 +199,12 @@ pub(super) fn change(
     if !learned.fields.contains(fields::CACHE_MARKS) && fields::is_about_cache_marks(&words, body) {
         return Some(Change::Field(fields::CACHE_MARKS.to_owned()));
     }
+    if words.contains(NO_ENCRYPTED_CONTENT)
+        && !is_quoted(body, NO_ENCRYPTED_CONTENT)
+        && fields::present(body, required).contains(&"include")
+    {
+        return Some(Change::Field("include".to_owned()));
+    }
     let proofs = proofs(request, learned);
     if !proofs.is_empty() && words.contains("both content and thinking") {
         return Some(Change::NoReasoning);
@@ -402,6 +408,9 @@ const ROLES: &[&str] =
 
 /// How Mistral says which ids of calls it takes.
 const SHORT_IDS: &[&str] = &["with a length of 9"];
+
+/// How OpenAI and Azure say that a model does not reason, and so has nothing to encrypt.
+const NO_ENCRYPTED_CONTENT: &str = "encrypted content is not supported";
 
 /// How providers say that they do not take reasoning back: its signature, its ciphertext, its place.
 const PROOFS: &[&str] = &[

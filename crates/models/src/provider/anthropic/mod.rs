@@ -2,7 +2,7 @@
 
 mod conversation;
 mod decode;
-mod models;
+pub(super) mod models;
 mod output_schema;
 mod proof;
 mod request;

@@ -7,7 +7,7 @@ use everturn_core::Effort;
 
 /// The rules of one model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rules {
+pub(in crate::provider) struct Rules {
     /// Whether the model is one of Anthropic's, by its name. Compatible servers serve others.
     pub(super) is_claude: bool,
     /// Whether it decides itself how much it thinks.
@@ -16,13 +16,13 @@ pub(super) struct Rules {
     pub(super) budget: bool,
     /// Whether it thinks when a request does not mention thinking.
     pub(super) thinks_by_default: bool,
-    pub(super) off: Off,
+    pub(in crate::provider) off: Off,
     /// The levels of effort that it takes, from the least to the most. Empty where it takes none.
     pub(super) efforts: &'static [Effort],
     /// Which sampling parameters it takes while it does not think.
     pub(super) sampling: Sampling,
     /// Whether a call can be forced.
-    pub(super) forced_choice: bool,
+    pub(in crate::provider) forced_choice: bool,
     /// Whether it can be held to a JSON schema.
     pub(super) structured: bool,
     /// Whether it takes a cap that its window does not hold beside the question, and stops where the window is full.
@@ -31,7 +31,7 @@ pub(super) struct Rules {
 
 /// How thinking is turned off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Off {
+pub(in crate::provider) enum Off {
     /// Not at all.
     Never,
     /// With `disabled`.
@@ -86,7 +86,7 @@ const BUDGETED: Rules = Rules {
 impl Rules {
     /// The rules of a model, by its name at any host: `claude-opus-4-5-20251101`, `anthropic/claude-opus-4.5`,
     /// `us.anthropic.claude-opus-4-5-v1:0`, `claude-opus-4-5@20251101`.
-    pub(super) fn of(model: &str) -> Self {
+    pub(in crate::provider) fn of(model: &str) -> Self {
         let model = model.to_ascii_lowercase();
         let Some(at) = model.find("claude") else {
             // Compatible servers were made for clients that give a budget and leave the rest out.

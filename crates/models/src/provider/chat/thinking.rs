@@ -5,11 +5,12 @@ use serde_json::{Map, Value, json};
 
 use super::server::{Family, Rules, Server, is_own, short_name};
 use crate::provider::{
+    anthropic::models as claude,
     responses::models::{self, ChatTools, nearest},
     wire::{Ask, Settings},
 };
 
-use Effort::{High, Low, Max, Medium, Minimal, Xhigh};
+use Effort::{High, Low, Max, Medium, Xhigh};
 
 /// What a request says about thinking, and what follows from it.
 pub(super) struct Plan {
@@ -226,17 +227,25 @@ fn apply(fields: Fields, options: &ModelOptions, model: &str, plan: &mut Plan) {
 
 /// OpenRouter has one field for all models, and knows what each of them takes.
 fn openrouter(options: &ModelOptions, model: &str, plan: &mut Plan) {
-    const LEVELS: &[Effort] = &[Minimal, Low, Medium, High, Xhigh];
+    let claude = claude::Rules::of(model);
+    plan.forces = claude.forced_choice;
     let reasoning = match (options.thinking, options.effort) {
-        (Some(Thinking::Off), _) => json!({"effort": "none"}),
-        (_, Some(asked)) => {
-            let level = nearest(LEVELS, asked).unwrap_or(High);
-            if level != asked {
-                let notice = format!("effort is {}: {model} has no effort {}", level.as_str(), asked.as_str());
-                plan.notices.push(notice);
+        (Some(Thinking::Off), asked) => {
+            if let Some(asked) = asked {
+                plan.notices.push(format!("effort {} is not sent: thinking is off", asked.as_str()));
             }
-            json!({"effort": level.as_str()})
+            match claude.off {
+                claude::Off::Never => plan
+                    .notices
+                    .push(format!("thinking may not be turned off: {model} always thinks where Anthropic serves it")),
+                claude::Off::BetweenTools => plan
+                    .notices
+                    .push(format!("thinking may not be turned off entirely: {model} still thinks between tool calls")),
+                claude::Off::Disabled | claude::Off::DisabledUpToHigh => {}
+            }
+            json!({"effort": "none"})
         }
+        (_, Some(asked)) => json!({"effort": asked.as_str()}),
         (Some(Thinking::On | Thinking::Summary), None) => json!({"enabled": true}),
         (None, None) => return,
     };

@@ -114,7 +114,10 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
         input.push(Item::developer("Answer with a JSON object."));
     }
     items::write(ask, &mut input);
-    let is_encrypted = rules.is_some_and(|rules| rules.reasons() && !rules.is_open);
+    let is_known_to_reason = rules.is_some_and(|rules| rules.reasons() && !rules.is_open);
+    // The name of a deployment tells nothing. Reasoning that is not asked for is lost between two calls; a model without any refuses
+    // the field once.
+    let is_encrypted = is_known_to_reason || (rules.is_none() && !ask.learned.fields.contains("include"));
     let body = serde_json::to_vec(&Body {
         model,
         instructions: request.system.clone(),
@@ -123,7 +126,7 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
         tool_choice,
         parallel_tool_calls: options.parallel_tool_calls.filter(|_| has_tools),
         text: options.output.as_ref().map(|output| Text { format: format(output) }),
-        reasoning: reasoning(plan, options.thinking, is_encrypted),
+        reasoning: reasoning(plan, options.thinking, is_known_to_reason),
         max_output_tokens: max_output(ask, &mut notices),
         temperature: sampling("temperature", temperature(options), plan, model, &mut notices),
         top_p: sampling("top_p", options.top_p.map(thousandths), plan, model, &mut notices),

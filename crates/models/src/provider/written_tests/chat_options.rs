@@ -342,10 +342,9 @@ fn chat_tools_of_openai_models() {
             tools: 1
             notice: effort is xhigh: my-deployment has no effort max on chat completions
             ## openai/gpt-5.6
-            reasoning: {"effort":"xhigh"}
+            reasoning: {"effort":"max"}
             temperature: 0.5
             tools: 1
-            notice: effort is xhigh: openai/gpt-5.6 has no effort max
         "###]],
     );
     check_options(
@@ -362,5 +361,65 @@ fn chat_tools_of_openai_models() {
             notice: effort is xhigh: gpt-5.6 has no effort max on chat completions
             notice: temperature is not sent: gpt-5.6 does not take it
         "###]],
+    );
+}
+
+/// Claude is known by its name, whoever serves it.
+#[test]
+fn chat_claude_behind_openrouter() {
+    let models = [
+        ("openrouter.ai", "anthropic/claude-opus-5.5"),
+        ("openrouter.ai", "anthropic/claude-sonnet-5.5"),
+        ("openrouter.ai", "anthropic/claude-sonnet-4.6"),
+    ];
+    let most = ModelOptions { effort: Some(Effort::Max), ..ModelOptions::default() };
+    let off = ModelOptions { thinking: Some(Thinking::Off), ..most.clone() };
+    let forced = ModelOptions { tool_choice: Some(ToolChoice::Required), ..ModelOptions::default() };
+    check_options(
+        &Chat,
+        &models,
+        &hello(most),
+        expect![[r###"
+        ## anthropic/claude-opus-5.5
+        reasoning: {"effort":"max"}
+        ## anthropic/claude-sonnet-5.5
+        reasoning: {"effort":"max"}
+        ## anthropic/claude-sonnet-4.6
+        reasoning: {"effort":"max"}
+    "###]],
+    );
+    check_options(
+        &Chat,
+        &models,
+        &hello(off),
+        expect![[r###"
+        ## anthropic/claude-opus-5.5
+        reasoning: {"effort":"none"}
+        notice: effort max is not sent: thinking is off
+        notice: thinking may not be turned off: anthropic/claude-opus-5.5 always thinks where Anthropic serves it
+        ## anthropic/claude-sonnet-5.5
+        reasoning: {"effort":"none"}
+        notice: effort max is not sent: thinking is off
+        notice: thinking may not be turned off entirely: anthropic/claude-sonnet-5.5 still thinks between tool calls
+        ## anthropic/claude-sonnet-4.6
+        reasoning: {"effort":"none"}
+        notice: effort max is not sent: thinking is off
+    "###]],
+    );
+    check_options(
+        &Chat,
+        &models,
+        &with_tool(hello(forced)),
+        expect![[r###"
+        ## anthropic/claude-opus-5.5
+        tools: 1
+        notice: the tool call is asked for in words: anthropic/claude-opus-5.5 cannot be forced while it thinks
+        ## anthropic/claude-sonnet-5.5
+        tools: 1
+        notice: the tool call is asked for in words: anthropic/claude-sonnet-5.5 cannot be forced while it thinks
+        ## anthropic/claude-sonnet-4.6
+        tool_choice: "required"
+        tools: 1
+    "###]],
     );
 }

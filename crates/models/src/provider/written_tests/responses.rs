@@ -22,32 +22,33 @@ fn responses_effort_and_sampling() {
         &models,
         &hello(sampling.clone()),
         expect![[r###"
-        ## gpt-6-astra
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"summary":"auto"}
-        notice: temperature is not sent: gpt-6-astra takes none while it thinks
-        notice: top_p is not sent: gpt-6-astra takes none while it thinks
-        ## gpt-5.6
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"summary":"auto"}
-        notice: temperature is not sent: gpt-5.6 takes none while it thinks
-        notice: top_p is not sent: gpt-5.6 takes none while it thinks
-        ## gpt-5.4
-        include: ["reasoning.encrypted_content"]
-        temperature: 0.2
-        top_p: 0.9
-        ## gpt-5-mini
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"summary":"auto"}
-        notice: temperature is not sent: gpt-5-mini takes none while it thinks
-        notice: top_p is not sent: gpt-5-mini takes none while it thinks
-        ## gpt-4.1
-        temperature: 0.2
-        top_p: 0.9
-        ## my-deployment
-        temperature: 0.2
-        top_p: 0.9
-    "###]],
+            ## gpt-6-astra
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"summary":"auto"}
+            notice: temperature is not sent: gpt-6-astra takes none while it thinks
+            notice: top_p is not sent: gpt-6-astra takes none while it thinks
+            ## gpt-5.6
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"summary":"auto"}
+            notice: temperature is not sent: gpt-5.6 takes none while it thinks
+            notice: top_p is not sent: gpt-5.6 takes none while it thinks
+            ## gpt-5.4
+            include: ["reasoning.encrypted_content"]
+            temperature: 0.2
+            top_p: 0.9
+            ## gpt-5-mini
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"summary":"auto"}
+            notice: temperature is not sent: gpt-5-mini takes none while it thinks
+            notice: top_p is not sent: gpt-5-mini takes none while it thinks
+            ## gpt-4.1
+            temperature: 0.2
+            top_p: 0.9
+            ## my-deployment
+            include: ["reasoning.encrypted_content"]
+            temperature: 0.2
+            top_p: 0.9
+        "###]],
     );
     let off = ModelOptions { thinking: Some(Thinking::Off), ..sampling };
     check_options(
@@ -55,36 +56,37 @@ fn responses_effort_and_sampling() {
         &models,
         &hello(off),
         expect![[r###"
-        ## gpt-6-astra
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"effort":"low"}
-        notice: thinking cannot be turned off: gpt-6-astra thinks at least at effort low
-        notice: temperature is not sent: gpt-6-astra takes none while it thinks
-        notice: top_p is not sent: gpt-6-astra takes none while it thinks
-        ## gpt-5.6
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"effort":"none"}
-        temperature: 0.2
-        top_p: 0.9
-        ## gpt-5.4
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"effort":"none"}
-        temperature: 0.2
-        top_p: 0.9
-        ## gpt-5-mini
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"effort":"minimal"}
-        notice: thinking cannot be turned off: gpt-5-mini thinks at least at effort minimal
-        notice: temperature is not sent: gpt-5-mini takes none while it thinks
-        notice: top_p is not sent: gpt-5-mini takes none while it thinks
-        ## gpt-4.1
-        temperature: 0.2
-        top_p: 0.9
-        ## my-deployment
-        reasoning: {"effort":"none"}
-        temperature: 0.2
-        top_p: 0.9
-    "###]],
+            ## gpt-6-astra
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"effort":"low"}
+            notice: thinking cannot be turned off: gpt-6-astra thinks at least at effort low
+            notice: temperature is not sent: gpt-6-astra takes none while it thinks
+            notice: top_p is not sent: gpt-6-astra takes none while it thinks
+            ## gpt-5.6
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"effort":"none"}
+            temperature: 0.2
+            top_p: 0.9
+            ## gpt-5.4
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"effort":"none"}
+            temperature: 0.2
+            top_p: 0.9
+            ## gpt-5-mini
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"effort":"minimal"}
+            notice: thinking cannot be turned off: gpt-5-mini thinks at least at effort minimal
+            notice: temperature is not sent: gpt-5-mini takes none while it thinks
+            notice: top_p is not sent: gpt-5-mini takes none while it thinks
+            ## gpt-4.1
+            temperature: 0.2
+            top_p: 0.9
+            ## my-deployment
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"effort":"none"}
+            temperature: 0.2
+            top_p: 0.9
+        "###]],
     );
     let max = ModelOptions { effort: Some(Effort::Max), thinking: Some(Thinking::On), ..ModelOptions::default() };
     check_options(
@@ -92,26 +94,27 @@ fn responses_effort_and_sampling() {
         &models,
         &hello(max),
         expect![[r###"
-        ## gpt-6-astra
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"effort":"max"}
-        ## gpt-5.6
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"effort":"max"}
-        ## gpt-5.4
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"effort":"xhigh"}
-        notice: effort is xhigh: gpt-5.4 has no effort max
-        ## gpt-5-mini
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"effort":"high"}
-        notice: effort is high: gpt-5-mini has no effort max
-        ## gpt-4.1
-        notice: effort max is not sent: gpt-4.1 does not reason
-        notice: thinking stays off: gpt-4.1 does not reason
-        ## my-deployment
-        reasoning: {"effort":"max"}
-    "###]],
+            ## gpt-6-astra
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"effort":"max"}
+            ## gpt-5.6
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"effort":"max"}
+            ## gpt-5.4
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"effort":"xhigh"}
+            notice: effort is xhigh: gpt-5.4 has no effort max
+            ## gpt-5-mini
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"effort":"high"}
+            notice: effort is high: gpt-5-mini has no effort max
+            ## gpt-4.1
+            notice: effort max is not sent: gpt-4.1 does not reason
+            notice: thinking stays off: gpt-4.1 does not reason
+            ## my-deployment
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"effort":"max"}
+        "###]],
     );
     let summary = ModelOptions { thinking: Some(Thinking::Summary), ..ModelOptions::default() };
     check_options(
@@ -119,23 +122,24 @@ fn responses_effort_and_sampling() {
         &models,
         &hello(summary),
         expect![[r###"
-        ## gpt-6-astra
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"summary":"auto"}
-        ## gpt-5.6
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"summary":"auto"}
-        ## gpt-5.4
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"effort":"medium","summary":"auto"}
-        ## gpt-5-mini
-        include: ["reasoning.encrypted_content"]
-        reasoning: {"summary":"auto"}
-        ## gpt-4.1
-        notice: thinking stays off: gpt-4.1 does not reason
-        ## my-deployment
-        reasoning: {"summary":"auto"}
-    "###]],
+            ## gpt-6-astra
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"summary":"auto"}
+            ## gpt-5.6
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"summary":"auto"}
+            ## gpt-5.4
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"effort":"medium","summary":"auto"}
+            ## gpt-5-mini
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"summary":"auto"}
+            ## gpt-4.1
+            notice: thinking stays off: gpt-4.1 does not reason
+            ## my-deployment
+            include: ["reasoning.encrypted_content"]
+            reasoning: {"summary":"auto"}
+        "###]],
     );
 }
 
