@@ -275,22 +275,28 @@ pub(crate) fn cut_by(history: &[Message], covered: usize, keep: u64, size: impl 
     for at in (0..history.len()).rev() {
         kept[at] = kept[at + 1] + size(at);
     }
+    let answered = all_answered_before(history);
     let places = || {
         (covered + 1..history.len())
             .filter(|&at| matches!(history[at], Message::User { .. } | Message::Assistant { .. }))
-            .filter(|&at| open_calls_before(history, at) == 0)
+            .filter(|&at| answered[at])
     };
     let fits = |at: &usize| kept[*at] <= keep;
     let at_user = |at: &usize| matches!(history[*at], Message::User { .. });
     places().filter(at_user).find(fits).or_else(|| places().find(fits)).or_else(|| places().next_back())
 }
 
-fn open_calls_before(history: &[Message], at: usize) -> usize {
-    let Some(last) = history[..at].iter().rposition(|message| matches!(message, Message::Assistant { .. })) else {
-        return 0;
-    };
-    let answered = |id: &CallId| {
-        history[last..at].iter().any(|message| matches!(message, Message::Tool { call_id, .. } if call_id == id))
-    };
-    history[last].tool_uses().filter(|call| !answered(&call.id)).count()
+/// For each message, whether the calls of the last assistant message before it have their results before it.
+fn all_answered_before(history: &[Message]) -> Vec<bool> {
+    let mut open: HashSet<&CallId> = HashSet::new();
+    let mut answered = Vec::with_capacity(history.len());
+    for message in history {
+        answered.push(open.is_empty());
+        match message {
+            Message::Assistant { .. } => open = message.tool_uses().map(|call| &call.id).collect(),
+            Message::Tool { call_id, .. } => drop(open.remove(call_id)),
+            Message::System { .. } | Message::User { .. } => {}
+        }
+    }
+    answered
 }

@@ -125,6 +125,20 @@ impl Pieces {
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Message> + Clone {
         self.pieces.iter().flat_map(|piece| piece.messages.iter())
     }
+
+    /// The same with other pieces for some of them; the rest stay shared. `None` if all of them stay.
+    pub fn replaced(&self, replace: impl Fn(&Piece) -> Option<Piece>) -> Option<Self> {
+        let mut is_changed = false;
+        let pieces = self.pieces.iter().map(|piece| match replace(piece) {
+            Some(other) => {
+                is_changed = true;
+                Arc::new(other)
+            }
+            None => Arc::clone(piece),
+        });
+        let pieces = pieces.collect();
+        is_changed.then_some(pieces)
+    }
 }
 
 impl FromIterator<Arc<Piece>> for Pieces {
@@ -146,6 +160,16 @@ impl Messages {
     /// A conversation that goes on after an earlier part.
     pub fn after(earlier: Arc<Pieces>, since: Pieces) -> Self {
         Self { earlier, since }
+    }
+
+    /// What was said earlier.
+    pub fn earlier(&self) -> &Arc<Pieces> {
+        &self.earlier
+    }
+
+    /// What came since.
+    pub fn since(&self) -> &Pieces {
+        &self.since
     }
 
     /// The messages, in order.
@@ -241,5 +265,18 @@ mod tests {
         assert_eq!(messages.size(), Size::of(&said));
         assert!(messages.iter().rev().eq(said.iter().rev()));
         assert!(Messages::default().is_empty());
+    }
+
+    #[test]
+    fn pieces_that_are_not_replaced_stay_shared() {
+        let said = ["a", "bb", "ccc"].map(|text| Arc::new(Piece::from(vec![Message::user(text)])));
+        let pieces: Pieces = said.iter().cloned().collect();
+        assert_eq!(pieces.replaced(|_| None), None);
+        let is_second = |piece: &Piece| piece.messages()[0] == Message::user("bb");
+        let other = Piece::from(vec![Message::user("other")]);
+        let replaced = pieces.replaced(|piece| is_second(piece).then(|| other.clone())).unwrap();
+        assert!(Arc::ptr_eq(&replaced.pieces[0], &said[0]) && Arc::ptr_eq(&replaced.pieces[2], &said[2]));
+        assert_eq!(*replaced.pieces[1], other);
+        assert_eq!(replaced.size(), Size::of(&["a", "other", "ccc"].map(Message::user)));
     }
 }

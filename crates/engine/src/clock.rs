@@ -136,13 +136,26 @@ fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// For how long the wall clock has gone evenly: as the steady one does. Looked at from time to time.
+/// Whether the wall clock can be believed: it has gone evenly, as the steady one does. Looked at from time to time.
 #[derive(Debug)]
 pub(crate) struct Evenness {
     clock: Arc<dyn Clock>,
     offset: i64,
-    /// By the steady clock.
+    /// Since when, by the steady clock.
     since: Duration,
+    has_jumped: bool,
+}
+
+/// What a look at both clocks shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Even {
+    /// What time it is by the wall clock.
+    pub(crate) now: Timestamp,
+    /// For how long the wall clock has not jumped ahead since the process began.
+    pub(crate) even_for: Duration,
+    /// Whether it has jumped ahead since then. The times that were noted before the jump are wrong against it; at a start
+    /// nobody knows that.
+    pub(crate) has_jumped: bool,
 }
 
 impl Evenness {
@@ -151,20 +164,21 @@ impl Evenness {
 
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let (offset, since) = (offset(&*clock), clock.steady());
-        Self { clock, offset, since }
+        Self { clock, offset, since, has_jumped: false }
     }
 
-    /// Looks at both clocks. Tells the time, and for how long the wall clock has not jumped ahead since the process began.
-    pub(crate) fn look(&mut self) -> (Timestamp, Duration) {
+    /// Looks at both clocks.
+    pub(crate) fn look(&mut self) -> Even {
         let now = offset(&*self.clock);
         let ahead = now.saturating_sub(self.offset);
         self.offset = now;
         let steady = self.clock.steady();
         if ahead > Self::TOLERANCE {
-            let told = "the clock has jumped ahead; what retention would clear away because of that is kept for now";
-            tracing::warn!(seconds = ahead / 1000, "{told}");
-            self.since = steady;
+            let message = "the clock has jumped ahead; retention deletes nothing until its times have passed since";
+            tracing::warn!(seconds = ahead / 1000, "{message}");
+            (self.since, self.has_jumped) = (steady, true);
         }
-        (self.clock.wall(), steady.saturating_sub(self.since))
+        let even_for = steady.saturating_sub(self.since);
+        Even { now: self.clock.wall(), even_for, has_jumped: self.has_jumped }
     }
 }

@@ -1,9 +1,13 @@
 //! The documents that a conversation speaks of, as the model is given them.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use everturn_core::{Block, Content, DocumentId, Message, Messages, context};
+use everturn_core::{Block, Content, DocumentId, Message, Messages, Piece, Pieces, context};
 use everturn_models::{DocumentContent, Documents as Contents};
 use everturn_store::{RecordKind, StoreError};
 
@@ -29,6 +33,17 @@ pub(crate) struct Documents {
     tokens: HashMap<DocumentId, u64>,
     /// How many bytes of text may still be given.
     room: Option<u64>,
+    /// The earlier part of the conversation with its images in place, which is the same for every step.
+    placed: Mutex<Option<Placed>>,
+}
+
+/// See [`Documents::placed`].
+#[derive(Debug)]
+struct Placed {
+    of: Arc<Pieces>,
+    /// How many images were known.
+    images: usize,
+    with_images: Arc<Pieces>,
 }
 
 impl Documents {
@@ -39,6 +54,40 @@ impl Documents {
 
     fn contains(&self, id: &DocumentId) -> bool {
         self.images.contains_key(id) || self.contents.contains_key(id)
+    }
+
+    /// A piece of a conversation with its images in place; `None` if it names none.
+    fn place(&self, piece: &Piece) -> Option<Piece> {
+        let is_image = |(id, _): (&DocumentId, &str)| self.images.contains_key(id);
+        if !piece.messages().iter().flat_map(context::documents).any(is_image) {
+            return None;
+        }
+        let placed = piece.messages().iter().map(|message| match message {
+            Message::User { content: Content::Blocks(blocks) } => {
+                let placed = blocks.iter().flat_map(|block| match block {
+                    Block::Document { id, .. } => self.images.get(id).cloned().unwrap_or_else(|| vec![block.clone()]),
+                    _ => vec![block.clone()],
+                });
+                Message::User { content: Content::Blocks(placed.collect()) }
+            }
+            message => message.clone(),
+        });
+        Some(placed.collect::<Vec<_>>().into())
+    }
+
+    /// The earlier part of a conversation with its images in place.
+    fn place_earlier(&self, earlier: &Arc<Pieces>) -> Arc<Pieces> {
+        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        let images = self.images.len();
+        if let Some(placed) = &*placed
+            && Arc::ptr_eq(&placed.of, earlier)
+            && placed.images == images
+        {
+            return Arc::clone(&placed.with_images);
+        }
+        let with_images = earlier.replaced(|piece| self.place(piece)).map_or_else(|| Arc::clone(earlier), Arc::new);
+        *placed = Some(Placed { of: Arc::clone(earlier), images, with_images: Arc::clone(&with_images) });
+        with_images
     }
 
     /// A guess at the tokens of the documents that these messages name.
@@ -135,21 +184,13 @@ impl Turn {
 
     /// Messages with their images in place.
     pub(crate) fn with_documents(&self, messages: Messages) -> Messages {
-        let images = &self.documents.images;
-        if images.is_empty() {
+        let documents = &self.documents;
+        if documents.images.is_empty() {
             return messages;
         }
-        let placed = messages.iter().map(|message| match message {
-            Message::User { content: Content::Blocks(blocks) } => {
-                let placed = blocks.iter().flat_map(|block| match block {
-                    Block::Document { id, .. } => images.get(id).cloned().unwrap_or_else(|| vec![block.clone()]),
-                    _ => vec![block.clone()],
-                });
-                Message::User { content: Content::Blocks(placed.collect()) }
-            }
-            message => message.clone(),
-        });
-        placed.collect()
+        let earlier = documents.place_earlier(messages.earlier());
+        let since = messages.since().replaced(|piece| documents.place(piece));
+        Messages::after(earlier, since.unwrap_or_else(|| messages.since().clone()))
     }
 }
 

@@ -12,9 +12,9 @@ use std::{
 use everturn_core::TenantId;
 use tokio::{sync::Notify, time::Instant};
 
-/// The time between two interrupts of one session. A turn that an interrupt began so has a while to get somewhere, however
-/// many clients interrupt.
-const BETWEEN_INTERRUPTS: Duration = Duration::from_millis(250);
+/// The shortest and the longest time between two interrupts of one session. It doubles while interrupts follow each other
+/// without a pause, so that turns of a few seconds come to their end, however many clients interrupt.
+const BETWEEN_INTERRUPTS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(8));
 
 /// Names that nobody holds any more are cleared away once there are this many.
 const DEAD_ENTRIES: usize = 1024;
@@ -23,7 +23,15 @@ const DEAD_ENTRIES: usize = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Gates {
     gates: Mutex<HashMap<Name, Weak<Gate>>>,
-    interrupts: Mutex<HashMap<Name, Instant>>,
+    interrupts: Mutex<HashMap<Name, Interrupted>>,
+}
+
+/// The last interrupt of a session.
+#[derive(Clone, Copy, Debug)]
+struct Interrupted {
+    at: Instant,
+    /// The time until the next one.
+    pause: Duration,
 }
 
 type Name = (TenantId, String);
@@ -104,20 +112,22 @@ impl Gates {
         })
     }
 
-    /// Notes an interrupt. Tells how long to wait instead, if there was one a moment ago.
+    /// Notes an interrupt. If the one before it was a moment ago, gives the time to wait instead.
     pub(crate) fn interrupt(&self, tenant: &TenantId, name: &str) -> Result<(), Duration> {
         let (mut interrupts, now) = (lock(&self.interrupts), Instant::now());
         if interrupts.len() >= DEAD_ENTRIES {
-            interrupts.retain(|_, last| now.duration_since(*last) < BETWEEN_INTERRUPTS);
+            interrupts.retain(|_, last| now.duration_since(last.at) < last.pause * 2);
         }
-        let name = (tenant.clone(), name.to_owned());
-        match interrupts.get(&name).map(|last| now.duration_since(*last)) {
-            Some(passed) if passed < BETWEEN_INTERRUPTS => Err(BETWEEN_INTERRUPTS - passed),
-            Some(_) | None => {
-                interrupts.insert(name, now);
-                Ok(())
-            }
+        let (shortest, longest) = BETWEEN_INTERRUPTS;
+        let last = interrupts.entry((tenant.clone(), name.to_owned()));
+        let last = last.or_insert(Interrupted { at: now - longest * 2, pause: shortest });
+        let passed = now.duration_since(last.at);
+        if passed < last.pause {
+            return Err(last.pause - passed);
         }
+        let pause = if passed < last.pause * 2 { (last.pause * 2).min(longest) } else { shortest };
+        *last = Interrupted { at: now, pause };
+        Ok(())
     }
 }
 

@@ -1,9 +1,10 @@
 //! The tool `read_result`: which requests offer it, and what it reads.
 
 use everturn_core::{Json, Message, ToolSpec, compaction::READ_RESULT};
+use everturn_store::StoreError;
 use everturn_tools::ResultRequest;
 
-use crate::turn::Turn;
+use crate::{session_history::PAGE, turn::Turn};
 
 /// The fewest bytes that a call reads at once, however small the window is.
 const LEAST: usize = 256;
@@ -45,13 +46,13 @@ impl Turn {
             }
             _ => None,
         };
-        let text = match self.full_history().iter().rev().find_map(is_it) {
+        let own = self.state.messages();
+        let text = own.iter().rev().chain(self.earlier_given().full().rev()).find_map(is_it);
+        let text = match text {
             Some(text) => Some(text),
+            // Messages that a summary stands for are in the store alone.
             None => {
-                // What a summary stands for is in the store alone.
-                let turns = self.shared.store.turns(&self.tenant, &self.session).await;
-                let turns = turns.map_err(|error| format!("the conversation cannot be read: {error}"))?;
-                turns.iter().rev().flat_map(|turn| turn.messages.iter().rev()).find_map(is_it)
+                self.find_in_store(is_it).await.map_err(|error| format!("the conversation cannot be read: {error}"))?
             }
         };
         let text = text.ok_or_else(|| {
@@ -61,5 +62,18 @@ impl Turn {
             )
         })?;
         request.part_of(&text)
+    }
+
+    /// Looks through the stored messages of the session, the newest first, until one gives something.
+    async fn find_in_store<T>(&self, find: impl Fn(&Message) -> Option<T>) -> Result<Option<T>, StoreError> {
+        let mut below = None;
+        loop {
+            let page = self.shared.store.turns_below(&self.tenant, &self.session, below, PAGE).await?;
+            let found = page.iter().flat_map(|turn| turn.messages.iter().rev()).find_map(&find);
+            if found.is_some() || page.len() < PAGE {
+                return Ok(found);
+            }
+            below = page.last().map(|turn| turn.ordinal);
+        }
     }
 }

@@ -4,8 +4,8 @@
 //! dropped is said to have been dropped.
 //!
 //! A wall clock that is wrong must not delete anything. So something goes only if it was kept long enough by the wall
-//! clock, and the wall clock has gone evenly, as the steady one does, for as long as that thing is kept or for
-//! `clock_grace`, whichever is less. After a start, and after a jump ahead, that time begins anew.
+//! clock, and the wall clock has gone evenly, as the steady one does: since a start for as long as that thing is kept or
+//! for `clock_grace`, whichever is less; since a jump ahead for as long as that thing is kept.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,8 +13,12 @@ use everturn_core::{Event, Segment, SegmentBuilder, StepFinished, Timestamp, Tur
 use everturn_store::{Command, DeleteSession, RecordKind, ReplaceLog, StoreError, Write};
 
 use crate::{
-    Engine, Flow, ReadError, Retention, artifacts, clock::Evenness, committer::CommitError, documents,
-    follower::Follower, reader::EventReader,
+    Engine, Flow, ReadError, Retention, artifacts,
+    clock::{Even, Evenness},
+    committer::CommitError,
+    documents,
+    follower::Follower,
+    reader::EventReader,
 };
 
 /// How much is looked for at a time.
@@ -53,8 +57,7 @@ impl Engine {
     pub(crate) async fn keep_clearing(&self) {
         let mut evenness = Evenness::new(Arc::clone(&self.0.settings.clock));
         while !self.0.draining() {
-            let (now, even_for) = evenness.look();
-            if let Err(error) = Box::pin(self.clear_if(now, even_for)).await {
+            if let Err(error) = Box::pin(self.clear_if(evenness.look())).await {
                 tracing::warn!(%error, "cannot clear away what has been kept long enough");
             }
             tokio::select! {
@@ -66,16 +69,17 @@ impl Engine {
 
     /// Clears away what has been kept long enough at this time, which is certain.
     pub async fn clear_once(&self, now: Timestamp) -> Result<(), ReadError> {
-        self.clear_if(now, Duration::MAX).await
+        self.clear_if(Even { now, even_for: Duration::MAX, has_jumped: false }).await
     }
 
-    /// Clears away what has been kept long enough at this time, as far as a clock can be believed that has gone evenly for
-    /// so long.
-    async fn clear_if(&self, now: Timestamp, even_for: Duration) -> Result<(), ReadError> {
+    /// Clears away what has been kept long enough, as far as the clock can be believed.
+    async fn clear_if(&self, clock: Even) -> Result<(), ReadError> {
+        let Even { now, even_for, has_jumped } = clock;
         let Retention { deltas, logs, artifacts, sessions, deleted, clock_grace, .. } = self.0.settings.retention;
         // What was kept for long enough is from before this time.
         let old = |kept: Option<Duration>| {
-            kept.filter(|kept| even_for >= clock_grace.min(*kept)).map(|kept| before(now, kept))
+            let needed = |kept: Duration| if has_jumped { kept } else { clock_grace.min(kept) };
+            kept.filter(|kept| even_for >= needed(*kept)).map(|kept| before(now, kept))
         };
         if let Some(before) = old(logs) {
             self.shorten_logs(before, Level::Ends).await?;

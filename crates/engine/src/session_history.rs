@@ -35,7 +35,7 @@ impl Engine {
         if let Some(leaving) = head.last_turn.as_ref().and_then(|last| self.0.live.get(&last.id)) {
             leaving.stopped(LEAVING).await;
         }
-        let warm = self.0.warm.get(head);
+        let warm = self.0.warm.take(head);
         let kind = if warm.is_some() { "memory" } else { "store" }.to_owned();
         self.0.metrics.history_loads.get_or_create(&Label { kind }).inc();
         if let Some((earlier, waiting)) = warm {

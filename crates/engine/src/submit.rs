@@ -1,6 +1,6 @@
 //! Submissions: which turn they begin, take up or wait for. `accept.rs` does what is decided here.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use everturn_core::{
     Answer, CallId, FormId, Message, SessionConfig, SessionId, TenantId, Usage, Wait, WaitingFor,
@@ -18,7 +18,7 @@ use crate::{
     live::LiveTurn,
     seeded,
     session_head::SessionHead,
-    session_history::SessionHistory,
+    session_history::{PAGE, SessionHistory},
 };
 
 /// How often a submission is judged anew because the session changed meanwhile. Other submissions wait, but the turn under
@@ -47,8 +47,8 @@ struct Judging<'gate> {
 enum Delay {
     /// A turn that works on another answer.
     UntilRest(Arc<LiveTurn>),
-    /// A time.
-    For(Duration),
+    /// The time until the next interrupt of the session, or the end of the turn that is to be interrupted.
+    Interrupt(Duration, Option<Arc<LiveTurn>>),
 }
 
 impl Engine {
@@ -116,9 +116,12 @@ impl Engine {
                             drop(judging.alone.take());
                             turn.stopped(LOOK_AGAIN).await;
                         }
-                        Some(Delay::For(time)) => {
+                        Some(Delay::Interrupt(time, turn)) => {
                             drop(judging.alone.take());
-                            tokio::time::sleep(time).await;
+                            match turn {
+                                Some(turn) => turn.stopped(time).await,
+                                None => tokio::time::sleep(time).await,
+                            }
                         }
                         None => {
                             let longest = u64::from(conflicts).min(CONFLICT_WAIT);
@@ -236,12 +239,8 @@ impl Engine {
         let admission = match submission::admit(phase, &submission, submit.on_busy, |_| false) {
             // Only now is it worth looking through all that was said.
             Err(submission::Refused::UnknownCall(_)) => {
-                let turns = self.0.store.turns(&submit.tenant, session).await?;
-                let answered = |id: &CallId| {
-                    let messages = turns.iter().flat_map(|turn| &turn.messages);
-                    messages.into_iter().any(|m| matches!(m, Message::Tool { call_id, .. } if call_id == id))
-                };
-                submission::admit(phase, &submission, submit.on_busy, answered)?
+                let answered = self.answered_before(&submit.tenant, session, &submission).await?;
+                submission::admit(phase, &submission, submit.on_busy, |id| answered.contains(id))?
             }
             admission => admission?,
         };
@@ -290,6 +289,35 @@ impl Engine {
             }
             (Submission::Answers(_) | Submission::SomeAnswers(_), None) => Err(submission::Refused::Empty.into()),
         }
+    }
+
+    /// Which of the calls that a submission answers have a result already. Reads the session from its end, as far as needed.
+    async fn answered_before(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        submission: &Submission,
+    ) -> Result<HashSet<CallId>, StoreError> {
+        let (Submission::Answers(answers) | Submission::SomeAnswers(answers)) = submission else {
+            return Ok(HashSet::new());
+        };
+        let mut open: HashSet<&CallId> = answers.iter().map(Answer::call_id).collect();
+        let (mut answered, mut below) = (HashSet::new(), None);
+        while !open.is_empty() {
+            let page = self.0.store.turns_below(tenant, session, below, PAGE).await?;
+            for message in page.iter().flat_map(|turn| &turn.messages) {
+                if let Message::Tool { call_id, .. } = message
+                    && let Some(id) = open.take(call_id)
+                {
+                    answered.insert(id.clone());
+                }
+            }
+            if page.len() < PAGE {
+                break;
+            }
+            below = page.last().map(|turn| turn.ordinal);
+        }
+        Ok(answered)
     }
 
     /// Puts a submission into the session's queue. The next one is judged as soon as the command is on its way: what joins
@@ -349,7 +377,10 @@ impl Engine {
         }
         match self.0.sessions.interrupt(tenant, head.id.as_str()) {
             Ok(()) => Box::pin(self.clear_session(tenant, &head.id)).await?,
-            Err(time) => judging.delay = Some(Delay::For(time)),
+            Err(time) => {
+                let turn = head.last_turn.as_ref().and_then(|turn| self.0.live.get(&turn.id));
+                judging.delay = Some(Delay::Interrupt(time, turn));
+            }
         }
         Err(SubmitError::Rejected(Refusal::Changed))
     }

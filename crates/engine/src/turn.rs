@@ -137,9 +137,9 @@ impl Turn {
     /// Keeps what the session's next turn will need.
     fn keep_warm(self) {
         let head = self.session_head();
-        let Self { shared, tenant, session, log, state, mut earlier, spoken, lengths, .. } = self;
+        let Self { shared, tenant, session, log, state, mut earlier, spoken, documents, lengths, .. } = self;
         // History is added to in place if nobody else holds it.
-        drop(spoken);
+        drop((spoken, documents));
         let waiting = match &state.phase {
             Phase::Ended(ended) => {
                 let (messages, usage) = (state.messages(), state.usage);

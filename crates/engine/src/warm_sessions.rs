@@ -16,6 +16,8 @@ use crate::{earlier_history::EarlierHistory, session_head::SessionHead};
 
 /// A session with fewer turns is read from the store at no great cost; most are never used again.
 const FEWEST_TURNS: usize = 3;
+/// The same of a turn that waits and has fewer events.
+const FEWEST_EVENTS: u64 = 64;
 
 /// What is kept beside the messages of a session, in bytes.
 const PER_SESSION: u64 = 1024;
@@ -85,7 +87,8 @@ impl WarmSessions {
         let name = (tenant.clone(), session.clone());
         let mut kept = self.lock();
         kept.remove(&name);
-        if warm.earlier.turns() >= FEWEST_TURNS && bytes <= self.room {
+        let is_long = warm.waiting.as_ref().is_some_and(|waiting| waiting.state.head >= FEWEST_EVENTS);
+        if (is_long || warm.earlier.turns() >= FEWEST_TURNS) && bytes <= self.room {
             kept.uses += 1;
             let used = kept.uses;
             kept.bytes += bytes;
@@ -96,19 +99,20 @@ impl WarmSessions {
         self.taken.set(kept.bytes.cast_signed());
     }
 
-    /// What is kept of a session, if it is what the session is now.
-    pub(crate) fn get(&self, head: &SessionHead) -> Option<(EarlierHistory, Option<TurnState>)> {
+    /// What is kept of a session, if it is what the session is now. The state of a turn that waits is given away: it may be
+    /// large, and whoever takes it up leaves another one.
+    pub(crate) fn take(&self, head: &SessionHead) -> Option<(EarlierHistory, Option<TurnState>)> {
         let name = (head.tenant.clone(), head.id.clone());
-        let kept = self.lock();
-        let warm = &kept.sessions.get(&name)?.session;
+        let mut kept = self.lock();
+        let warm = &mut kept.sessions.get_mut(&name)?.session;
         let last = head.last_turn.as_ref()?;
         let is_current = match (&warm.waiting, &last.status) {
             (None, TurnStatus::Ended(_)) => true,
             (Some(waiting), TurnStatus::Waiting(_)) => waiting.version == head.version,
             _ => false,
         };
-        let state = || warm.waiting.as_ref().map(|waiting| waiting.state.clone());
-        (is_current && warm.last == last.id).then(|| (warm.earlier.clone(), state()))
+        (is_current && warm.last == last.id)
+            .then(|| (warm.earlier.clone(), warm.waiting.take().map(|waiting| waiting.state)))
     }
 
     /// The session as this process left it.
@@ -198,12 +202,12 @@ mod tests {
     fn a_session_that_went_on_elsewhere_is_not_taken_for_what_it_was() {
         let sessions = WarmSessions::new(1 << 20, Gauge::default());
         sessions.put(&tenant(), &session("s"), warm(3, "turn_a"));
-        assert_eq!(sessions.get(&record("s", "turn_a", ENDED)).unwrap().0.turns(), 3);
-        assert!(sessions.get(&record("s", "turn_b", ENDED)).is_none());
-        assert!(sessions.get(&record("s", "turn_a", TurnStatus::Running)).is_none());
-        assert!(sessions.get(&record("other", "turn_a", ENDED)).is_none());
+        assert_eq!(sessions.take(&record("s", "turn_a", ENDED)).unwrap().0.turns(), 3);
+        assert!(sessions.take(&record("s", "turn_b", ENDED)).is_none());
+        assert!(sessions.take(&record("s", "turn_a", TurnStatus::Running)).is_none());
+        assert!(sessions.take(&record("other", "turn_a", ENDED)).is_none());
         sessions.forget(&tenant(), &session("s"));
-        assert!(sessions.get(&record("s", "turn_a", ENDED)).is_none());
+        assert!(sessions.take(&record("s", "turn_a", ENDED)).is_none());
     }
 
     #[test]
@@ -212,13 +216,13 @@ mod tests {
         for name in ["a", "b", "c", "d", "e", "f"] {
             sessions.put(&tenant(), &session(name), warm(3, "turn_a"));
         }
-        let kept = ["a", "b", "c", "d", "e", "f"].map(|name| sessions.get(&record(name, "turn_a", ENDED)).is_some());
+        let kept = ["a", "b", "c", "d", "e", "f"].map(|name| sessions.take(&record(name, "turn_a", ENDED)).is_some());
         assert_eq!(kept, [false, false, true, true, true, true]);
         assert!(sessions.lock().bytes <= 20_000);
         // Too large to be kept at all, and too small to be worth it.
         sessions.put(&tenant(), &session("f"), warm(30, "turn_a"));
         sessions.put(&tenant(), &session("g"), warm(2, "turn_a"));
-        assert!(sessions.get(&record("f", "turn_a", ENDED)).is_none());
-        assert!(sessions.get(&record("g", "turn_a", ENDED)).is_none());
+        assert!(sessions.take(&record("f", "turn_a", ENDED)).is_none());
+        assert!(sessions.take(&record("g", "turn_a", ENDED)).is_none());
     }
 }

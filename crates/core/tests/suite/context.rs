@@ -86,6 +86,17 @@ proptest! {
     }
 }
 
+/// Looking back from each message would take hours.
+#[test]
+fn a_cut_in_a_long_history_takes_one_pass() {
+    let call = |id: usize| ToolUse { id: CallId::new(id.to_string()), name: "t".into(), input: Json::empty_object() };
+    let calls = (0..500_000).map(|id| Block::ToolUse(call(id))).collect();
+    let mut history = vec![Message::user("go"), Message::Assistant { content: Content::Blocks(calls) }];
+    history.extend((0..500_000).map(|id| Message::tool(CallId::new(id.to_string()), "r")));
+    history.extend((0..500_000).map(|_| Message::user("next")));
+    assert_eq!(cut(&history, 0, u64::MAX), Some(500_002), "not between the calls and their results");
+}
+
 #[test]
 fn a_cut_is_made_where_the_user_speaks() {
     let call = |id: &str| {
