@@ -5,7 +5,12 @@ use std::sync::Arc;
 use everturn_core::{Content, Message, Said, SessionId, TenantId, Timestamp, TurnId, TurnState};
 use everturn_store::{Store, TurnRecord, TurnStatus};
 
-use crate::{Engine, ReadError, earlier_history, follower::Follower};
+use crate::{
+    Engine, Flow, ReadError,
+    earlier_history::{self, has_begun},
+    follower::Follower,
+    session_history::PAGE,
+};
 
 impl Engine {
     /// The session's conversation, the finished steps of a running turn included. Empty if there is no such session.
@@ -15,6 +20,34 @@ impl Engine {
             running.messages = self.fold(&running.id).await?.messages();
         }
         Ok(said(turns))
+    }
+
+    /// Shows the messages of a session's conversation, the newest turn first, until `look` has seen enough. Reads as much as
+    /// that takes, a page at a time.
+    pub async fn look_back(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        mut look: impl FnMut(&Message) -> Flow,
+    ) -> Result<(), ReadError> {
+        let mut below = None;
+        loop {
+            let page = self.0.store.turns_below(tenant, session, below, PAGE).await?;
+            let is_last = page.len() < PAGE;
+            below = page.last().map(|turn| turn.ordinal);
+            for turn in page.into_iter().filter(|turn| has_begun(&turn.status, turn.head)) {
+                let messages = match turn.status {
+                    TurnStatus::Running => self.fold(&turn.id).await?.messages(),
+                    _ => turn.messages,
+                };
+                if messages.iter().any(|message| look(message) == Flow::Close) || turn.begins_history {
+                    return Ok(());
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
     }
 
     /// What was said in one turn, which may run still: its finished steps.

@@ -10,8 +10,8 @@ use everturn_core::{
     context::{self, LastCalls},
 };
 use everturn_store::{
-    Command, CommandKey, DeleteSession, NodeId, SecretBox, SessionRecord, SessionRow, Store, StoreError, TurnRecord,
-    TurnStatus,
+    Command, CommandKey, DeleteSession, NodeId, SecretBox, SessionRecord, SessionRow, Store, StoreError, TurnOutline,
+    TurnRecord, TurnStatus,
 };
 use everturn_tools::ToolSet;
 use tokio::sync::Semaphore;
@@ -236,6 +236,17 @@ impl Engine {
         limit: usize,
     ) -> Result<Vec<TurnRecord>, StoreError> {
         self.0.store.turns_below(tenant, session, below, limit).await
+    }
+
+    /// The same page without what was said.
+    pub async fn outlines_below(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<TurnOutline>, StoreError> {
+        self.0.store.outlines_below(tenant, session, below, limit).await
     }
 
     /// One turn of a session.

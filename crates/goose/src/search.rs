@@ -5,7 +5,8 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     response::{IntoResponse, Response},
 };
-use everturn_core::{Message, Said, Timestamp};
+use everturn_core::{Message, Timestamp};
+use everturn_engine::Flow;
 use everturn_http::{Caller, Scope};
 use everturn_store::SessionRecord;
 use http::{HeaderMap, StatusCode};
@@ -95,8 +96,9 @@ impl Wanted {
             && self.before.is_none_or(|before| session.created_at < before)
     }
 
-    fn is_in<'a>(&self, texts: impl Iterator<Item = &'a str> + Clone) -> bool {
-        self.words.iter().all(|word| texts.clone().any(|text| text.contains(word.as_str())))
+    /// Leaves the words that are not in a text.
+    fn strike(words: &mut Vec<&str>, text: &str) {
+        words.retain(|word| !text.contains(*word));
     }
 }
 
@@ -114,10 +116,16 @@ impl Api {
             below = Some(last.position);
             for row in rows.into_iter().filter(|row| wanted.in_time(&row.session)) {
                 let session = row.session;
-                let title = session.title.as_deref().unwrap_or_default().to_lowercase();
-                let said = self.engine.conversation(&caller.tenant, &session.id).await?;
-                let texts: Vec<_> = std::iter::once(title).chain(said.iter().filter_map(spoken)).collect();
-                if wanted.is_in(texts.iter().map(String::as_str)) {
+                let mut missing: Vec<&str> = wanted.words.iter().map(String::as_str).collect();
+                Wanted::strike(&mut missing, &session.title.as_deref().unwrap_or_default().to_lowercase());
+                if !missing.is_empty() {
+                    let look = |message: &Message| {
+                        spoken(message).iter().for_each(|text| Wanted::strike(&mut missing, text));
+                        if missing.is_empty() { Flow::Close } else { Flow::Continue }
+                    };
+                    self.engine.look_back(&caller.tenant, &session.id, look).await?;
+                }
+                if missing.is_empty() {
                     found.push(session);
                 }
                 if found.len() == limit {
@@ -130,8 +138,8 @@ impl Api {
 }
 
 /// What somebody said, to be compared. Instructions and results of tools are nobody's words.
-fn spoken(said: &Said) -> Option<String> {
-    match &said.message {
+fn spoken(message: &Message) -> Option<String> {
+    match message {
         Message::User { content } | Message::Assistant { content } => Some(content.text().to_lowercase()),
         Message::System { .. } | Message::Tool { .. } => None,
     }

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How many turns are looked through at once for the one that results belong to.
-const PAGE: usize = 50;
+const PAGE: usize = 200;
 /// How often.
 const MAX_PAGES: usize = 20;
 
@@ -290,11 +290,15 @@ impl Api {
         }
         let mut below = None;
         for _ in 0..MAX_PAGES {
-            let page = self.engine.turns_below(tenant, session, below, PAGE).await?;
+            // Ids of calls name their turn, so that only few turns are read with what was said in them.
+            let page = self.engine.outlines_below(tenant, session, below, PAGE).await?;
             let Some(oldest) = page.last() else { return Ok(None) };
             below = Some(oldest.ordinal);
-            if let Some(turn) = page.into_iter().find(|turn| place.may_be_of(&turn.id) && has_call(turn, place)) {
-                return Ok(Some(turn));
+            for outline in page.iter().filter(|outline| place.may_be_of(&outline.id)) {
+                let turn = self.engine.turn(tenant, session, &outline.id).await?;
+                if let Some(turn) = turn.filter(|turn| has_call(turn, place)) {
+                    return Ok(Some(turn));
+                }
             }
         }
         Ok(None)

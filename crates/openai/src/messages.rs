@@ -136,7 +136,7 @@ impl Conversation {
     /// Adds reasoning to the answers that made calls, by their text and calls.
     pub(crate) fn change_answers(
         &mut self,
-        reasoning: impl Fn(&str, &[ClientCall<'_>]) -> Option<(String, Option<String>)>,
+        mut reasoning: impl FnMut(&str, &[ClientCall<'_>]) -> Option<(String, Option<String>)>,
     ) {
         let Self { messages, ids, .. } = self;
         for message in messages.iter_mut() {

@@ -28,9 +28,13 @@ impl Api {
         let Some(place) = conversation.last_place() else { return Ok(()) };
         let Some(turn) = self.turn_at(caller, &place).await? else { return Ok(()) };
         let answers: Vec<&Message> = turn.messages.iter().filter(|said| said.tool_uses().next().is_some()).collect();
+        // Both are in the same order, unless the client has changed it: the next answer is looked for after the one before.
+        let mut next = 0;
         conversation.change_answers(|text, calls| {
-            let same = answers.iter().find(|answer| is_same(answer, text, calls))?;
-            let Message::Assistant { content } = same else { return None };
+            let is_it = |at: &usize| is_same(answers[*at], text, calls);
+            let found = (next..answers.len()).chain(0..next).find(is_it)?;
+            next = found + 1;
+            let Message::Assistant { content } = answers[found] else { return None };
             content.blocks().iter().find_map(|block| match block {
                 Block::Thinking { text, signature } => Some((text.clone(), signature.clone())),
                 _ => None,
