@@ -55,6 +55,7 @@ mod session_history;
 mod session_reader;
 mod session_update;
 mod settings;
+mod side_calls;
 mod slots;
 mod spending;
 mod step;

@@ -241,7 +241,9 @@ impl Turn {
         let options =
             ModelOptions { max_output_tokens: Some(ask.output), effort: Some(Effort::Low), ..ModelOptions::default() };
         let context_window = self.agent.asked_window(&**self.current_model());
-        let request = ModelRequest { messages: messages.into(), options, context_window, ..ModelRequest::default() };
+        let body = self.agent.side_body();
+        let request =
+            ModelRequest { messages: messages.into(), options, body, context_window, ..ModelRequest::default() };
         let (settings, model) = (&self.shared.settings, self.current_model());
         let silence = if self.is_summariser_silent { NEXT_SILENCE } else { LONGEST_SILENCE };
         let call = Watchdog::call_within(silence, settings, model, request, &self.silences).await;

@@ -117,6 +117,7 @@ impl Engine {
                 effort: Some(Effort::Minimal),
                 ..ModelOptions::default()
             },
+            body: agent.side_body(),
             context_window: agent.asked_window(&**agent.models.first()?),
             ..ModelRequest::default()
         };

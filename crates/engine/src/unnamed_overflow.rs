@@ -119,6 +119,7 @@ impl Turn {
         let request = ModelRequest {
             messages: [Message::user("Answer with the word yes.")].into(),
             options: ModelOptions { effort: Some(Effort::Low), ..ModelOptions::default() },
+            body: self.agent.side_body(),
             context_window: self.agent.context_window,
             ..ModelRequest::default()
         };

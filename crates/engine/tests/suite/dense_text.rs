@@ -122,4 +122,7 @@ async fn a_window_in_the_body_is_fitted_to() {
     assert_eq!(overflows.load(Ordering::Relaxed), 0);
     assert!(model.requests().iter().any(is_summary));
     assert!(model.requests().iter().all(|request| request.context_window == Some(1000)));
+    // The field itself is in the body of summaries too.
+    let body = |request: &ModelRequest| request.body.as_ref().map(|body| body.as_str().to_owned());
+    assert!(model.requests().iter().all(|request| body(request).unwrap().contains("num_ctx")));
 }

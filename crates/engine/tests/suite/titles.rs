@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use everturn_core::SessionId;
+use everturn_core::{Json, SessionId};
 use everturn_models::ModelErrorKind;
 use expect_test::expect;
 
@@ -43,12 +43,17 @@ async fn a_session_is_called_by_its_first_words() {
 async fn a_model_names_the_session_from_the_first_exchange() {
     let scripts = [vec![say("The sea is deep."), stop()], vec![say("\n\"Depth of "), say("the sea.\"\n\nok"), stop()]];
     let model = ScriptedModel::new("test/one", scripts);
-    let mut setup = Setup::with_models([model.clone()]).agent(|agent| agent.titles = true);
+    let mut setup = Setup::with_models([model.clone()]).agent(|agent| {
+        agent.titles = true;
+        agent.body = Some(Json::parse(r#"{"max_tokens":5000,"provider":{"data_collection":"deny"}}"#).unwrap());
+    });
     setup.update.titled = true;
     let world = World::start(setup).await;
     let before = world.act(Act::User("How deep is the sea?")).await;
     assert_eq!(world.title().await, "Depth of the sea");
     let request = model.requests().pop().unwrap();
+    // Who may see the words of the conversation counts for its title too; the cap on answers does not.
+    assert_eq!(request.body.as_ref().unwrap().as_str(), r#"{"provider":{"data_collection":"deny"}}"#);
     assert!(request.system.starts_with("Write a title") && request.tools.is_empty(), "{request:?}");
     expect![[r#"
         user: "How deep is the sea?"

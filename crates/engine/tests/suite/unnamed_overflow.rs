@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use everturn_core::Json;
 use everturn_models::{ModelError, ModelErrorKind, ModelRequest};
 
 use super::{
@@ -47,7 +48,10 @@ async fn a_conversation_that_may_be_too_long_is_compacted_and_the_turn_goes_on()
             model = model.with_window(told);
         }
         // Answers of any length are let in by such a server: the reserve for them does not save us.
-        let setup = Setup::with_models([model.clone()]).agent(|agent| agent.model_options.max_output_tokens = Some(64));
+        let setup = Setup::with_models([model.clone()]).agent(|agent| {
+            agent.model_options.max_output_tokens = Some(64);
+            agent.body = Some(Json::parse(r#"{"provider":{"data_collection":"deny"}}"#).unwrap());
+        });
         let world = World::start(setup).await;
         world.act(Act::User(FIRST)).await;
         for turn in 0..60 {
@@ -56,6 +60,8 @@ async fn a_conversation_that_may_be_too_long_is_compacted_and_the_turn_goes_on()
             assert!(transcript.ends_with("completed\n"), "{kinds:?} {told:?} {turn}: {transcript}");
         }
         let requests = model.requests();
+        // Who may see the words of the conversation counts for summaries and for the question whether the server is well.
+        assert!(requests.iter().all(|request| request.body.is_some()), "{kinds:?} {told:?}");
         let own = || requests.iter().filter(|request| !is_summary(request));
         assert!(own().all(|request| opening(request).contains(FIRST)), "{kinds:?} {told:?}: the task was lost");
         // The session knows by then how much the server takes.

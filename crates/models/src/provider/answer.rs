@@ -2,11 +2,15 @@
 
 use std::collections::VecDeque;
 
-use everturn_core::{Json, Usage};
+use everturn_core::{Json, ModelOptions, Usage};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{failure::Fault, proof::Piece};
+use super::{
+    failure::Fault,
+    proof::Piece,
+    stop_texts::{Checked, StopTexts},
+};
 use crate::model::{ModelEvent, ModelFinish};
 
 /// The most tool input that one answer may hold, in bytes of JSON, all calls together. An artifact may have 4 MiB; JSON
@@ -40,7 +44,23 @@ pub(super) struct Answer {
     refused: bool,
     ended: bool,
     /// The pieces of the answer in the provider's order.
-    pieces: Vec<Piece<Box<RawValue>>>,
+    pieces: Vec<(Piece<Box<RawValue>>, Bond)>,
+    stops: StopTexts,
+    /// Whether a stop text has ended the answer. What the provider sends after it is no part of the answer.
+    has_stopped: bool,
+    /// Whether the answer may make only one call.
+    one_call: bool,
+}
+
+/// What a piece of the wire's own needs beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bond {
+    /// Nothing.
+    Free,
+    /// A text or call after it.
+    Leads,
+    /// The text or call after it, as a whole.
+    Marks,
 }
 
 #[derive(Debug)]
@@ -48,6 +68,8 @@ struct Call {
     name: String,
     input: String,
     open: bool,
+    /// Whether it is not made: it is one too many, or came after a stop text.
+    is_dropped: bool,
     /// Whether its input went beyond [`MAX_TOOL_INPUT`], and was dropped.
     too_long: bool,
 }
@@ -63,35 +85,126 @@ impl Answer {
         self.ready.is_empty()
     }
 
+    /// Holds the answer to what a request asks for, also where its provider does not.
+    pub(super) fn hold_to(&mut self, options: &ModelOptions) {
+        self.stops = StopTexts::new(&options.stop);
+        self.one_call = options.parallel_tool_calls == Some(false);
+    }
+
     /// A piece of text.
     pub(super) fn text(&mut self, text: impl Into<String>) {
         let text = text.into();
+        if text.is_empty() || self.has_stopped {
+            return;
+        }
+        self.add_text(text.len());
+        let Checked { text, beyond } = self.stops.check(&text);
+        self.show_text(text);
+        if let Some(beyond) = beyond {
+            self.stop(beyond);
+        }
+    }
+
+    /// Text of ours between two messages of an answer. It is no stop text, whatever it says.
+    pub(super) fn gap(&mut self, text: &str) {
+        if !self.has_stopped {
+            self.release_text();
+            self.add_text(text.len());
+            self.show_text(text.to_owned());
+        }
+    }
+
+    fn add_text(&mut self, bytes: usize) {
+        match self.pieces.last_mut() {
+            Some((Piece::Text(length), _)) => *length += bytes,
+            Some((Piece::Own(_) | Piece::Call, _)) | None => self.pieces.push((Piece::Text(bytes), Bond::Free)),
+        }
+    }
+
+    fn show_text(&mut self, text: String) {
         if !text.is_empty() {
-            match self.pieces.last_mut() {
-                Some(Piece::Text(length)) => *length += text.len(),
-                Some(Piece::Own(_) | Piece::Call) | None => self.pieces.push(Piece::Text(text.len())),
-            }
             self.ready.push_back(ModelEvent::Text(text));
         }
     }
 
+    /// The text so far is complete: gives what was held back of it, because it could have been a stop text.
+    pub(super) fn release_text(&mut self) {
+        let text = self.stops.release();
+        self.show_text(text);
+    }
+
+    /// A stop text has ended the answer. The last bytes of its text are not a part of it.
+    fn stop(&mut self, mut beyond: usize) {
+        let mut calls = 0;
+        while beyond > 0 {
+            match self.pieces.pop() {
+                Some((Piece::Text(length), bond)) if length > beyond => {
+                    // A mark that stands for a whole text says nothing of a part.
+                    self.pieces.pop_if(|(_, bond)| *bond == Bond::Marks);
+                    self.pieces.push((Piece::Text(length - beyond), bond));
+                    beyond = 0;
+                }
+                Some((Piece::Text(length), _)) => beyond -= length,
+                Some((Piece::Call, _)) => calls += 1,
+                Some((Piece::Own(_), _)) => {}
+                None => break,
+            }
+        }
+        self.drop_leading_pieces();
+        self.pieces.extend((0..calls).map(|_| (Piece::Call, Bond::Free)));
+        // Calls that began before the text are made if they are whole.
+        for part in 0..self.calls.len() as u32 {
+            if self.has_whole_input(part) {
+                self.close_call(part);
+            } else if let Some(call) = self.calls.get_mut(part as usize).filter(|call| call.open) {
+                (call.open, call.is_dropped) = (false, true);
+            }
+        }
+        // The provider has not said what the whole answer took, and will not: we hang up.
+        self.usage = None;
+        self.finish(ModelFinish::Stop);
+        self.has_stopped = true;
+        self.ended = true;
+    }
+
+    /// Forgets the last pieces that want a text or call after them.
+    fn drop_leading_pieces(&mut self) {
+        while self.pieces.pop_if(|(_, bond)| *bond != Bond::Free).is_some() {}
+    }
+
     pub(super) fn thinking(&mut self, text: impl Into<String>) {
         let text = text.into();
-        if !text.is_empty() {
+        if !text.is_empty() && !self.has_stopped {
             self.ready.push_back(ModelEvent::Thinking(text));
         }
     }
 
     /// Something of the wire's own has its place here: see [`super::proof`].
     pub(super) fn own(&mut self, piece: &impl Serialize) {
+        self.push_own(piece, Bond::Free);
+    }
+
+    /// The same, for what providers take back only with a text or call after it, such as reasoning.
+    pub(super) fn own_before_next(&mut self, piece: &impl Serialize) {
+        self.push_own(piece, Bond::Leads);
+    }
+
+    /// The same, for what is a part of the text or call that follows, such as its signature.
+    pub(super) fn own_of_next(&mut self, piece: &impl Serialize) {
+        self.push_own(piece, Bond::Marks);
+    }
+
+    fn push_own(&mut self, piece: &impl Serialize, bond: Bond) {
         // Our own types with string keys: writing them to memory cannot fail.
-        if let Ok(piece) = to_raw_value(piece) {
-            self.pieces.push(Piece::Own(piece));
+        if let Ok(piece) = to_raw_value(piece)
+            && !self.has_stopped
+        {
+            self.pieces.push((Piece::Own(piece), bond));
         }
     }
 
     fn take_pieces(&mut self) -> Vec<Piece<Box<RawValue>>> {
-        std::mem::take(&mut self.pieces)
+        std::mem::take(&mut self.pieces).into_iter().map(|(piece, _)| piece).collect()
     }
 
     /// Something that is to be told before the answer.
@@ -105,9 +218,21 @@ impl Answer {
             return Err(Fault::TooManyCalls);
         }
         let part = self.calls.len() as u32;
-        self.ready.push_back(ModelEvent::ToolCallStarted { part, name: name.clone() });
-        self.calls.push(Call { name, input: String::new(), open: true, too_long: false });
+        let is_dropped = self.has_stopped || (self.one_call && part > 0);
+        if is_dropped {
+            // What was to go back with it would go back with something else.
+            self.drop_leading_pieces();
+        } else {
+            self.release_text();
+            self.ready.push_back(ModelEvent::ToolCallStarted { part, name: name.clone() });
+        }
+        self.calls.push(Call { name, input: String::new(), open: !is_dropped, is_dropped, too_long: false });
         Ok(part)
+    }
+
+    /// Whether a call is not made.
+    pub(super) fn is_dropped(&self, part: u32) -> bool {
+        self.calls.get(part as usize).is_some_and(|call| call.is_dropped)
     }
 
     /// A piece of an open call's input, to be shown as it comes.
@@ -137,6 +262,9 @@ impl Answer {
             return Err(Fault::TooMuchToolInput);
         }
         let Some(call) = self.calls.get_mut(part as usize) else { return Ok(true) };
+        if call.is_dropped {
+            return Ok(false);
+        }
         call.too_long |= self.input_bytes > MAX_TOOL_INPUT;
         if call.too_long {
             call.input = String::new();
@@ -156,7 +284,7 @@ impl Answer {
     pub(super) fn close_call(&mut self, part: u32) {
         let Some(call) = self.calls.get_mut(part as usize).filter(|call| call.open) else { return };
         call.open = false;
-        self.pieces.push(Piece::Call);
+        self.pieces.push((Piece::Call, Bond::Free));
         let name = std::mem::take(&mut call.name);
         let input = std::mem::take(&mut call.input);
         if call.too_long {
@@ -187,6 +315,10 @@ impl Answer {
 
     /// Why the model stopped. From here on a stream that ends is not cut.
     pub(super) fn finish(&mut self, finish: ModelFinish) {
+        if self.has_stopped {
+            return;
+        }
+        self.release_text();
         self.finish = Some(if self.refused { ModelFinish::Refusal } else { finish });
     }
 
@@ -213,6 +345,7 @@ impl Answer {
     /// Closes the answer: open calls, then the record that `record` makes of its pieces, then `Finished`. False where the provider has not said why the model stopped, so
     /// that the answer is a piece of one.
     pub(super) fn complete(&mut self, record: impl FnOnce(Vec<Piece<Box<RawValue>>>) -> Option<String>) -> bool {
+        self.release_text();
         let Some(finish) = self.finish else { return false };
         for part in 0..self.calls.len() as u32 {
             self.close_call(part);

@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use everturn_core::ModelOptions;
 use futures_util::{
     Stream, StreamExt,
     stream::{self, BoxStream},
@@ -166,6 +167,12 @@ impl AnswerStream {
         }
     }
 
+    /// Holds the answer to what its request asks for, also where the provider does not.
+    pub(super) fn held_to(mut self, options: &ModelOptions) -> Self {
+        self.answer.hold_to(options);
+        self
+    }
+
     /// An answer that the vendor's filter has declined before the model could give it.
     pub(super) fn declined(wire: &dyn Wire, failures: Failures, words: &str) -> Self {
         let mut declined = Self::empty(wire, failures);
@@ -190,6 +197,7 @@ impl AnswerStream {
     }
 
     fn fail(&mut self, fault: Fault) {
+        self.answer.release_text();
         if let Fault::Reported(report) = &fault {
             self.report = Some(report.clone());
         }
@@ -203,10 +211,12 @@ impl AnswerStream {
             None => false,
         };
         for frame in &frames {
-            self.decoder.frame(frame, &mut self.answer)?;
+            let read = self.decoder.frame(frame, &mut self.answer);
+            // What follows the end is of no interest, a failure included.
             if self.answer.is_ended() {
                 return Ok(());
             }
+            read?;
         }
         if too_large { Err(Fault::FrameTooLarge) } else { Ok(()) }
     }
@@ -230,6 +240,7 @@ impl AnswerStream {
             match read {
                 // A piece of a frame is what a cut leaves.
                 Ok(()) | Err(Fault::Nonsense(_)) => {}
+                Err(_) if self.answer.is_ended() => {}
                 Err(fault) => {
                     self.fail(fault);
                     return;

@@ -31,6 +31,7 @@ mod patch;
 mod proof;
 mod responses;
 mod schema;
+mod stop_texts;
 mod tool_names;
 mod wire;
 

@@ -274,25 +274,21 @@ async fn sampling_is_sent_where_it_counts() {
         ## gemini-2.5-flash
         generationConfig: {"temperature":0.7,"topP":0.9,"seed":7,"stopSequences":["a","b","c","d","e"],"maxOutputTokens":65536}
         - frequency_penalty is not sent: Gemini models take none
-        - stop is cut: Gemini takes at most 5 texts, and 6 were given
         - the answer has at most 65536 tokens, not 100000: gemini-2.5-flash writes no more
         ## gemini-3.5-flash
         generationConfig: {"temperature":0.7,"topP":0.9,"seed":7,"stopSequences":["a","b","c","d","e"],"maxOutputTokens":65536}
         - frequency_penalty is not sent: Gemini models take none
-        - stop is cut: Gemini takes at most 5 texts, and 6 were given
         - the answer has at most 65536 tokens, not 100000: gemini-3.5-flash writes no more
         ## gemini-4-argon
         generationConfig: {"seed":7,"stopSequences":["a","b","c","d","e"],"maxOutputTokens":65536}
         - temperature is not sent: gemini-4-argon takes none
         - top_p is not sent: gemini-4-argon takes none
         - frequency_penalty is not sent: Gemini models take none
-        - stop is cut: Gemini takes at most 5 texts, and 6 were given
         - the answer has at most 65536 tokens, not 100000: gemini-4-argon writes no more
         ## gemma-3-27b-it
         generationConfig: {"temperature":0.7,"topP":0.9,"seed":7,"stopSequences":["a","b","c","d","e"],"maxOutputTokens":100000}
         - thinking is not sent: gemma-3-27b-it cannot be told to think
-        - frequency_penalty is not sent: Gemini models take none
-        - stop is cut: Gemini takes at most 5 texts, and 6 were given"###]]).await;
+        - frequency_penalty is not sent: Gemini models take none"###]]).await;
     let options = ModelOptions { seed: Some(1 << 40), thinking: Some(Thinking::On), ..ModelOptions::default() };
     check_options(
         &GENERATIONS[..1],
@@ -324,32 +320,27 @@ async fn tools_and_forced_calls() {
     check_options(one, options(None), tools(), expect![[r###"
         ## gemini-4-argon
         tools: [{"functionDeclarations":[{"name":"clock","description":"A tool."},{"name":"files.read:v2","description":"A tool.","parametersJsonSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}]
-        - the tool 2fast is left out: Gemini takes names of at most 128 characters, a letter or underscore, then letters, digits and _.:-
-        - parallel_tool_calls is not sent: Gemini models cannot be kept to one call"###]]).await;
+        - the tool 2fast is left out: Gemini takes names of at most 128 characters, a letter or underscore, then letters, digits and _.:-"###]]).await;
     check_options(one, options(Some(ToolChoice::Auto)), tools(), expect![[r###"
         ## gemini-4-argon
         toolConfig: {"functionCallingConfig":{"mode":"AUTO"}}
         tools: [{"functionDeclarations":[{"name":"clock","description":"A tool."},{"name":"files.read:v2","description":"A tool.","parametersJsonSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}]
-        - the tool 2fast is left out: Gemini takes names of at most 128 characters, a letter or underscore, then letters, digits and _.:-
-        - parallel_tool_calls is not sent: Gemini models cannot be kept to one call"###]]).await;
+        - the tool 2fast is left out: Gemini takes names of at most 128 characters, a letter or underscore, then letters, digits and _.:-"###]]).await;
     check_options(one, options(Some(ToolChoice::None)), tools(), expect![[r###"
         ## gemini-4-argon
         toolConfig: {"functionCallingConfig":{"mode":"NONE"}}
         tools: [{"functionDeclarations":[{"name":"clock","description":"A tool."},{"name":"files.read:v2","description":"A tool.","parametersJsonSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}]
-        - the tool 2fast is left out: Gemini takes names of at most 128 characters, a letter or underscore, then letters, digits and _.:-
-        - parallel_tool_calls is not sent: Gemini models cannot be kept to one call"###]]).await;
+        - the tool 2fast is left out: Gemini takes names of at most 128 characters, a letter or underscore, then letters, digits and _.:-"###]]).await;
     check_options(one, options(Some(ToolChoice::Required)), tools(), expect![[r###"
         ## gemini-4-argon
         toolConfig: {"functionCallingConfig":{"mode":"ANY"}}
         tools: [{"functionDeclarations":[{"name":"clock","description":"A tool."},{"name":"files.read:v2","description":"A tool.","parametersJsonSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}]
-        - the tool 2fast is left out: Gemini takes names of at most 128 characters, a letter or underscore, then letters, digits and _.:-
-        - parallel_tool_calls is not sent: Gemini models cannot be kept to one call"###]]).await;
+        - the tool 2fast is left out: Gemini takes names of at most 128 characters, a letter or underscore, then letters, digits and _.:-"###]]).await;
     check_options(one, options(Some(ToolChoice::Named("clock".into()))), tools(), expect![[r###"
         ## gemini-4-argon
         toolConfig: {"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["clock"]}}
         tools: [{"functionDeclarations":[{"name":"clock","description":"A tool."},{"name":"files.read:v2","description":"A tool.","parametersJsonSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}]
-        - the tool 2fast is left out: Gemini takes names of at most 128 characters, a letter or underscore, then letters, digits and _.:-
-        - parallel_tool_calls is not sent: Gemini models cannot be kept to one call"###]]).await;
+        - the tool 2fast is left out: Gemini takes names of at most 128 characters, a letter or underscore, then letters, digits and _.:-"###]]).await;
     // A forced call of a tool that cannot be declared is an error.
     let refused = ModelRequest {
         messages: [Message::user("hello")].into(),

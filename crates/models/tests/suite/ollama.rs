@@ -222,8 +222,7 @@ async fn tools_are_left_out_or_asked_for_in_words() {
     check("qwen3", Some(SHOW), asked(options(None), &tools), expect![[r#"
         messages: [{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}]
         options: {"num_ctx":32768}
-        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object","properties":{}}}}]
-        - parallel_tool_calls is not sent: Ollama cannot keep models to one call"#]]).await;
+        tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object","properties":{}}}}]"#]]).await;
     check(
         "qwen3",
         Some(SHOW),
@@ -237,13 +236,11 @@ async fn tools_are_left_out_or_asked_for_in_words() {
         messages: [{"role":"system","content":"Be brief.\n\nAnswer with a call of one of your tools."},{"role":"user","content":"hello"}]
         options: {"num_ctx":32768}
         tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object","properties":{}}}}]
-        - parallel_tool_calls is not sent: Ollama cannot keep models to one call
         - tool_choice is asked for in words only: Ollama cannot force a call"#]]).await;
     check("qwen3", Some(SHOW), asked(options(Some(ToolChoice::Named("clock".into()))), &tools), expect![[r#"
         messages: [{"role":"system","content":"Be brief.\n\nAnswer with a call of the tool clock."},{"role":"user","content":"hello"}]
         options: {"num_ctx":32768}
         tools: [{"type":"function","function":{"name":"clock","description":"A tool.","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"camera","description":"A tool.","parameters":{"type":"object","properties":{}}}}]
-        - parallel_tool_calls is not sent: Ollama cannot keep models to one call
         - tool_choice is asked for in words only: Ollama cannot force a call"#]]).await;
     let (_server, model) = serve("qwen3", Some(SHOW)).await;
     let shown = answer(&*model, asked(options(Some(ToolChoice::Named("radio".into()))), &tools)).await;

@@ -217,7 +217,7 @@ impl Events {
     fn start(&mut self, index: u64, block: Block, answer: &mut Answer) -> Result<(), Fault> {
         let is_text = matches!(block, Block::Text { .. });
         if is_text && self.after_text {
-            answer.own(&Own::Text);
+            answer.own_before_next(&Own::Text);
         }
         self.after_text = is_text;
         match block {
@@ -229,14 +229,14 @@ impl Events {
             }
             Block::RedactedThinking { data } => {
                 self.think(answer);
-                answer.own(&Own::RedactedThinking { data });
+                answer.own_before_next(&Own::RedactedThinking { data });
             }
             Block::ToolUse { id, name, input } => {
                 let part = answer.start_call(name)?;
-                if self.has_thought {
-                    answer.own(&Own::ToolUse { id });
-                } else {
-                    self.ids.push(id);
+                match (answer.is_dropped(part), self.has_thought) {
+                    (true, _) => {}
+                    (false, true) => answer.own(&Own::ToolUse { id }),
+                    (false, false) => self.ids.push(id),
                 }
                 self.open.insert(index, Open::Call { part, input, streamed: false });
             }
@@ -273,7 +273,7 @@ impl Events {
     fn stop(&mut self, index: u64, answer: &mut Answer) -> Result<(), Fault> {
         match self.open.remove(&index) {
             Some(Open::Thinking { length, signature }) if length > 0 || !signature.is_empty() => {
-                answer.own(&Own::Thinking { length, signature });
+                answer.own_before_next(&Own::Thinking { length, signature });
             }
             Some(Open::Call { part, input, streamed }) => {
                 // Input that did not stream came whole with the start.

@@ -123,7 +123,7 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
     };
     let decision = wish.decide(&mut notices);
     let (temperature, top_p) = sampling(ask, &rules, &decision, &mut notices);
-    let stop_sequences = stop_sequences(ask, &mut notices);
+    let stop_sequences = stop_sequences(ask);
 
     let system =
         if system.trim().is_empty() { None } else { Some(to_raw_value(&SystemBlock::Text { text: &system })?) };
@@ -283,13 +283,9 @@ fn sampling(
     (temperature.map(|temperature| temperature.min(1.0)), top_p.map(|top_p| top_p.min(1.0)))
 }
 
-fn stop_sequences<'a>(ask: &Ask<'a>, notices: &mut Vec<String>) -> Vec<&'a str> {
-    let (sent, blank): (Vec<&str>, Vec<&str>) =
-        ask.request.options.stop.iter().map(String::as_str).partition(|stop| !stop.trim().is_empty());
-    if !blank.is_empty() {
-        notices.push(format!("stop texts without a visible character are not sent: {} takes none", ask.model));
-    }
-    sent
+/// The texts to stop at. One without a visible character is refused; the reader of the answer stops there.
+fn stop_sequences<'a>(ask: &Ask<'a>) -> Vec<&'a str> {
+    ask.request.options.stop.iter().map(String::as_str).filter(|stop| !stop.trim().is_empty()).collect()
 }
 
 /// Marks what the next request will have in common with this one: all of it, and what it has in common with the one

@@ -150,7 +150,8 @@ impl Attempt {
                 Ok(response) => {
                     let origin = Origin { wire: self.wire.name(), from: self.from.clone(), prefix };
                     let failures = self.caller.failures.clone();
-                    let mut answer = AnswerStream::new(self.wire, response, failures, origin);
+                    let mut answer =
+                        AnswerStream::new(self.wire, response, failures, origin).held_to(&self.request.options);
                     notices.into_iter().for_each(|notice| answer.notice(notice));
                     return Ok(Begun::Answer(Box::new(answer), self));
                 }

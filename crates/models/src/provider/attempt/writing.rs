@@ -38,6 +38,16 @@ const OURS: &[&str] = &[
     "truncate",
 ];
 
+/// Fields for what the reader of the answer does where the provider does not: see [`crate::provider::answer`].
+const DONE_BY_READER: &[&str] = &[
+    "generationConfig.stopSequences",
+    "options.stop",
+    "parallel_tool_calls",
+    "stop",
+    "stop_sequences",
+    "tool_choice.disable_parallel_tool_use",
+];
+
 /// Fields that hold the format of the answer.
 const FORMAT_FIELDS: &[&str] = &[
     "output_config.format",
@@ -146,7 +156,8 @@ impl Attempt {
                 .collect();
             let (body, removed) = patch(written.body, &without, &patches)?;
             let is_asked = |field: &&String| {
-                !OURS.contains(&field.as_str()) || (wants_summary && field.as_str() == "reasoning.summary")
+                let is_missed = ![OURS, DONE_BY_READER].iter().any(|fields| fields.contains(&field.as_str()));
+                is_missed || (wants_summary && field.as_str() == "reasoning.summary")
             };
             let fields = removed.iter().filter(is_asked);
             written.notices.extend(fields.map(|field| format!("{field} is not sent: {} does not take it", self.model)));

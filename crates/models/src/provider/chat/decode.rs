@@ -336,6 +336,7 @@ impl Chunks {
             return;
         }
         let details = self.details.take();
+        self.calls.retain(|call| !answer.is_dropped(call.part));
         if details.is_empty() && self.calls.iter().all(|call| call.extra.is_null()) {
             return;
         }

@@ -11,7 +11,7 @@ use crate::provider::{
     wire::{Ask, most_thinking, temperature},
 };
 
-/// The most texts at which an answer may stop.
+/// The most texts to stop at that the provider takes.
 const MAX_STOPS: usize = 5;
 
 /// Lets the model choose how much it thinks.
@@ -91,12 +91,9 @@ fn sampling<'a>(ask: &Ask<'a>, facts: Facts, config: &mut GenerationConfig<'a>, 
     if let (Some(seed), None) = (options.seed, config.seed) {
         notices.push(format!("seed is not sent: Gemini takes numbers of 32 bits, and {seed} has more"));
     }
-    config.stop_sequences = options.stop.iter().map(String::as_str).filter(|stop| !stop.is_empty()).collect();
-    let count = config.stop_sequences.len();
-    if count > MAX_STOPS {
-        config.stop_sequences.truncate(MAX_STOPS);
-        notices.push(format!("stop is cut: Gemini takes at most {MAX_STOPS} texts, and {count} were given"));
-    }
+    // The reader of the answer looks for the others.
+    let stops = options.stop.iter().map(String::as_str).filter(|stop| !stop.is_empty());
+    config.stop_sequences = stops.take(MAX_STOPS).collect();
 }
 
 fn output<'a>(

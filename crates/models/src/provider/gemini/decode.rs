@@ -114,7 +114,7 @@ impl Chunks {
         if let Some(FunctionCall { id, name, args }) = part.function_call {
             let id = id.filter(|id| !id.is_empty());
             if signature.is_some() || id.is_some() {
-                answer.own(&Mark::Next { signature, id });
+                answer.own_of_next(&Mark::Next { signature, id });
             }
             answer.whole_call(name.unwrap_or_default(), args.as_ref().map_or("{}", Json::as_str))?;
             (self.has_content, self.after_signed_text) = (true, false);
@@ -124,7 +124,7 @@ impl Chunks {
         match (part.thought.unwrap_or(false), signature) {
             (true, signature) => {
                 if let Some(signature) = signature {
-                    answer.own(&Mark::Thought { text: text.clone(), signature });
+                    answer.own_before_next(&Mark::Thought { text: text.clone(), signature });
                     self.after_signed_text = false;
                 }
                 answer.thinking(text);
@@ -136,7 +136,7 @@ impl Chunks {
             (false, signature) => {
                 let is_signed = signature.is_some();
                 if is_signed || (self.after_signed_text && !text.is_empty()) {
-                    answer.own(&Mark::Next { signature, id: None });
+                    answer.own_of_next(&Mark::Next { signature, id: None });
                 }
                 if !text.is_empty() {
                     (self.has_content, self.after_signed_text) = (true, is_signed);

@@ -89,11 +89,7 @@ pub(super) fn choice<'a>(
     declarations: &[Declaration<'a>],
     notices: &mut Vec<String>,
 ) -> Option<ToolConfig<'a>> {
-    let options = &ask.request.options;
-    if options.parallel_tool_calls == Some(false) && !declarations.is_empty() {
-        notices.push("parallel_tool_calls is not sent: Gemini models cannot be kept to one call".to_owned());
-    }
-    let (mode, named) = match options.tool_choice.as_ref()? {
+    let (mode, named) = match ask.request.options.tool_choice.as_ref()? {
         ToolChoice::Auto => ("AUTO", None),
         ToolChoice::None => ("NONE", None),
         ToolChoice::Required => ("ANY", None),

@@ -61,7 +61,7 @@ impl Decoder for Lines {
             for ToolCall { function } in message.tool_calls.unwrap_or_default() {
                 // The thoughts before a call go back with it; the record says whose they are.
                 if std::mem::take(&mut self.has_thought) {
-                    answer.own(&());
+                    answer.own_of_next(&());
                 }
                 answer.whole_call(function.name, function.arguments.as_ref().map_or("{}", Json::as_str))?;
             }

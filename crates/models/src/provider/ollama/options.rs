@@ -129,11 +129,7 @@ pub(super) fn format<'a>(
 
 /// The instruction that stands in for a forced call, which Ollama does not have.
 pub(super) fn forced_call(ask: &Ask<'_>, names: &[&str], notices: &mut Vec<String>) -> Option<String> {
-    let options = &ask.request.options;
-    if options.parallel_tool_calls == Some(false) && !names.is_empty() {
-        notices.push("parallel_tool_calls is not sent: Ollama cannot keep models to one call".to_owned());
-    }
-    let instruction = match options.tool_choice.as_ref()? {
+    let instruction = match ask.request.options.tool_choice.as_ref()? {
         ToolChoice::Auto | ToolChoice::None => return None,
         ToolChoice::Required if names.is_empty() => {
             notices.push("tool_choice is not sent: there are no tools".to_owned());

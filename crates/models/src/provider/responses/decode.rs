@@ -228,7 +228,7 @@ impl Events {
                 if !is_marked {
                     answer.own(&Own::Message { phase: None });
                 }
-                answer.text("\n\n");
+                answer.gap("\n\n");
                 answer.own(&Own::Gap);
             }
             None => {}
@@ -315,7 +315,7 @@ impl Events {
         // Without its encrypted content the provider would look for the item in a store where it is not.
         let encrypted_content = item.string("encrypted_content");
         if !encrypted_content.is_empty() {
-            answer.own(&Own::Reasoning {
+            answer.own_before_next(&Own::Reasoning {
                 id: item.string("id").to_owned(),
                 summary: item.list("summary").to_vec(),
                 encrypted_content: encrypted_content.to_owned(),

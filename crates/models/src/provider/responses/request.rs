@@ -211,10 +211,9 @@ fn sampling(name: &str, value: Option<f64>, plan: Plan, model: &str, notices: &m
     value.filter(|_| plan.samples)
 }
 
-/// Options that the wire has no place for.
+/// Options that the wire has no place for, and that nothing makes up for.
 fn missing_options(options: &ModelOptions) -> impl Iterator<Item = String> {
     let missing = [
-        ("stop", !options.stop.is_empty()),
         ("seed", options.seed.is_some()),
         ("frequency_penalty", options.frequency_penalty.is_some()),
         ("presence_penalty", options.presence_penalty.is_some()),

@@ -3,6 +3,7 @@
 mod anthropic_answers;
 mod chat_answers;
 mod gemini_answers;
+mod held_answers;
 mod ollama_answers;
 mod responses_answers;
 mod whole_answers;

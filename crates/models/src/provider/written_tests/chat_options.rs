@@ -241,7 +241,6 @@ fn chat_options_by_server() {
             top_p: 0.9
             notice: the answer's schema is asked for in words: gpt-oss-120b cannot be held to it
             notice: frequency_penalty is not sent: gpt-oss-120b does not take it
-            notice: parallel_tool_calls is not sent: gpt-oss-120b does not take it
             ## MiniMax-M2
             frequency_penalty: -0.5
             max_completion_tokens: 500
@@ -252,7 +251,6 @@ fn chat_options_by_server() {
             top_p: 0.9
             notice: the tool call is asked for in words: MiniMax-M2 cannot be forced while it thinks
             notice: the answer's schema is asked for in words: MiniMax-M2 cannot be held to it
-            notice: parallel_tool_calls is not sent: MiniMax-M2 does not take it
             ## grok-4.6
             max_completion_tokens: 500
             parallel_tool_calls: false
@@ -264,7 +262,6 @@ fn chat_options_by_server() {
             tools: 1
             top_p: 0.9
             notice: frequency_penalty is not sent: grok-4.6 does not take it
-            notice: stop is not sent: grok-4.6 does not take it
         "###]],
     );
     // The schema, and the word that some servers want, become instructions.

@@ -167,17 +167,16 @@ fn responses_formats_choices_and_caps() {
         "gpt-4.1",
         &request,
         expect![[r#"
-        {"content":[{"text":"hello","type":"input_text"}],"role":"user","type":"message"}
-        max_output_tokens: 16
-        parallel_tool_calls: false
-        prompt_cache_key: "e7b3827023ef95f90243009bc4a135eddf31c11f46d9a92a260090abe5819526"
-        text: {"format":{"name":"time","schema":{"properties":{"hour":{"type":"integer"}},"type":"object"},"strict":false,"type":"json_schema"}}
-        tool_choice: {"name":"clock","type":"function"}
-        tools: 1
-        notice: max_output_tokens is 16: gpt-4.1 takes no less
-        notice: stop is not sent: OpenAI's Responses API has no such option
-        notice: seed is not sent: OpenAI's Responses API has no such option
-        notice: frequency_penalty is not sent: OpenAI's Responses API has no such option"#]],
+            {"content":[{"text":"hello","type":"input_text"}],"role":"user","type":"message"}
+            max_output_tokens: 16
+            parallel_tool_calls: false
+            prompt_cache_key: "e7b3827023ef95f90243009bc4a135eddf31c11f46d9a92a260090abe5819526"
+            text: {"format":{"name":"time","schema":{"properties":{"hour":{"type":"integer"}},"type":"object"},"strict":false,"type":"json_schema"}}
+            tool_choice: {"name":"clock","type":"function"}
+            tools: 1
+            notice: max_output_tokens is 16: gpt-4.1 takes no less
+            notice: seed is not sent: OpenAI's Responses API has no such option
+            notice: frequency_penalty is not sent: OpenAI's Responses API has no such option"#]],
     );
     let options = ModelOptions {
         output: Some(OutputFormat::JsonObject),

@@ -278,48 +278,44 @@ fn sampling_and_stops() {
             ! frequency_penalty is not sent: claude-opus-5-5 takes none
             ! presence_penalty is not sent: claude-opus-5-5 takes none
             ! temperature is not sent: claude-opus-5-5 takes none
-            ! top_p is not sent: claude-opus-5-5 takes none
-            ! stop texts without a visible character are not sent: claude-opus-5-5 takes none"#]],
+            ! top_p is not sent: claude-opus-5-5 takes none"#]],
     );
     check(
         &with("claude-sonnet-4-5", options.clone()),
         expect![[r#"
-        max_tokens: 64000
-        stop_sequences: ["END"]
-        temperature: 1.0
-        ! seed is not sent: claude-sonnet-4-5 takes none
-        ! frequency_penalty is not sent: claude-sonnet-4-5 takes none
-        ! presence_penalty is not sent: claude-sonnet-4-5 takes none
-        ! top_p is not sent: claude-sonnet-4-5 takes none beside a temperature
-        ! temperature 1 is sent instead of a higher one: claude-sonnet-4-5 takes no more
-        ! stop texts without a visible character are not sent: claude-sonnet-4-5 takes none"#]],
+            max_tokens: 64000
+            stop_sequences: ["END"]
+            temperature: 1.0
+            ! seed is not sent: claude-sonnet-4-5 takes none
+            ! frequency_penalty is not sent: claude-sonnet-4-5 takes none
+            ! presence_penalty is not sent: claude-sonnet-4-5 takes none
+            ! top_p is not sent: claude-sonnet-4-5 takes none beside a temperature
+            ! temperature 1 is sent instead of a higher one: claude-sonnet-4-5 takes no more"#]],
     );
     check(
         &with("claude-3-5-haiku-latest", options.clone()),
         expect![[r#"
-        max_tokens: 8192
-        stop_sequences: ["END"]
-        temperature: 1.0
-        top_p: 0.9
-        ! seed is not sent: claude-3-5-haiku-latest takes none
-        ! frequency_penalty is not sent: claude-3-5-haiku-latest takes none
-        ! presence_penalty is not sent: claude-3-5-haiku-latest takes none
-        ! temperature 1 is sent instead of a higher one: claude-3-5-haiku-latest takes no more
-        ! stop texts without a visible character are not sent: claude-3-5-haiku-latest takes none"#]],
+            max_tokens: 8192
+            stop_sequences: ["END"]
+            temperature: 1.0
+            top_p: 0.9
+            ! seed is not sent: claude-3-5-haiku-latest takes none
+            ! frequency_penalty is not sent: claude-3-5-haiku-latest takes none
+            ! presence_penalty is not sent: claude-3-5-haiku-latest takes none
+            ! temperature 1 is sent instead of a higher one: claude-3-5-haiku-latest takes no more"#]],
     );
     let thinks = ModelOptions { thinking: Some(Thinking::On), ..options };
     check(
         &with("claude-sonnet-4-5", thinks),
         expect![[r#"
-        max_tokens: 64000
-        stop_sequences: ["END"]
-        thinking: {"block_binding":{"prefix_mismatch_behavior":"drop_block"},"budget_tokens":8192,"display":"omitted","type":"enabled"}
-        ! seed is not sent: claude-sonnet-4-5 takes none
-        ! frequency_penalty is not sent: claude-sonnet-4-5 takes none
-        ! presence_penalty is not sent: claude-sonnet-4-5 takes none
-        ! temperature is not sent: claude-sonnet-4-5 takes none while it thinks
-        ! top_p is not sent: claude-sonnet-4-5 takes none while it thinks
-        ! stop texts without a visible character are not sent: claude-sonnet-4-5 takes none"#]],
+            max_tokens: 64000
+            stop_sequences: ["END"]
+            thinking: {"block_binding":{"prefix_mismatch_behavior":"drop_block"},"budget_tokens":8192,"display":"omitted","type":"enabled"}
+            ! seed is not sent: claude-sonnet-4-5 takes none
+            ! frequency_penalty is not sent: claude-sonnet-4-5 takes none
+            ! presence_penalty is not sent: claude-sonnet-4-5 takes none
+            ! temperature is not sent: claude-sonnet-4-5 takes none while it thinks
+            ! top_p is not sent: claude-sonnet-4-5 takes none while it thinks"#]],
     );
     check(&Session::new("kimi-k3"), expect!["max_tokens: 262144"]);
 }
