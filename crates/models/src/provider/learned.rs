@@ -211,16 +211,23 @@ impl Default for Known {
 }
 
 impl Known {
-    /// Forgets refusals that may be over by now.
+    /// Forgets refusals that may be over by now. Windows stay: a server's window does not grow while it runs, and a call that
+    /// is answered beyond it raises it.
     fn refresh(&mut self) -> &mut Learned {
         if self.since.elapsed() >= LIFETIME {
-            let Learned { window, max_output, is_blind, is_described, proven, wants_responses, .. } = &self.learned;
-            let (proven, wants_responses, is_described) = (*proven, *wants_responses, *is_described);
-            let described = (*window, *max_output, *is_blind, self.learned.thinks, self.learned.takes_tools);
-            self.learned = Learned { proven, wants_responses, is_described, ..Learned::default() };
-            if is_described {
+            let before = std::mem::take(&mut self.learned);
+            self.learned = Learned {
+                proven: before.proven,
+                window: before.window,
+                refused_window: before.refused_window,
+                wants_responses: before.wants_responses,
+                ..Learned::default()
+            };
+            if before.is_described {
                 let learned = &mut self.learned;
-                (learned.window, learned.max_output, learned.is_blind, learned.thinks, learned.takes_tools) = described;
+                learned.is_described = true;
+                (learned.max_output, learned.is_blind) = (before.max_output, before.is_blind);
+                (learned.thinks, learned.takes_tools) = (before.thinks, before.takes_tools);
             }
             self.since = Instant::now();
         }
@@ -312,5 +319,19 @@ mod tests {
         let Some(long_ago) = Instant::now().checked_sub(LIFETIME) else { return };
         memory.lock().get_mut("m").unwrap().since = long_ago;
         assert_eq!((memory.of("m").window, memory.of("m").rate), (Some(9000), None));
+    }
+
+    /// Otherwise a long conversation would overflow again every quarter of an hour.
+    #[test]
+    fn a_window_that_a_refusal_told_is_kept() {
+        let memory = Memory::default();
+        memory.learn("m", |learned| {
+            learned.learn_window(32_768);
+            learned.is_blind = true;
+        });
+        let Some(long_ago) = Instant::now().checked_sub(LIFETIME + Duration::from_secs(60)) else { return };
+        memory.lock().get_mut("m").unwrap().since = long_ago;
+        let learned = memory.of("m");
+        assert_eq!((learned.window, learned.refused_window, learned.is_blind), (Some(32_768), Some(32_768), false));
     }
 }

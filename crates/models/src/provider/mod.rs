@@ -32,6 +32,7 @@ mod proof;
 mod responses;
 mod schema;
 mod tool_names;
+mod vendors;
 mod wire;
 
 #[cfg(test)]
