@@ -83,6 +83,8 @@ pub(super) struct Learned {
     pub(super) max_tools: Option<usize>,
     /// Whether it is to be called through OpenAI's Responses rather than chat completions.
     pub(super) wants_responses: bool,
+    /// Whether it is to be called through chat completions rather than OpenAI's Responses, which its server does not have.
+    pub(super) wants_chat: bool,
     /// Whether its provider has described it, which holds longer than a refusal.
     pub(super) is_described: bool,
     /// Whether it takes no images at all.
@@ -128,6 +130,7 @@ impl Learned {
         self.media.extend(other.media);
         self.image_forms.extend(other.image_forms);
         self.wants_responses |= other.wants_responses;
+        self.wants_chat |= other.wants_chat;
         self.is_blind |= other.is_blind;
     }
 }
@@ -221,6 +224,7 @@ impl Known {
                 window: before.window,
                 refused_window: before.refused_window,
                 wants_responses: before.wants_responses,
+                wants_chat: before.wants_chat,
                 ..Learned::default()
             };
             if before.is_described {

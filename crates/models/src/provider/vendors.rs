@@ -64,6 +64,11 @@ impl Vendor {
             .iter()
             .any(|domain| host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
     }
+
+    /// Whether its models are OpenAI's, which have the Responses API.
+    pub(super) fn is_openai(&self) -> bool {
+        *self == OPENAI
+    }
 }
 
 /// Whether what a model's name tells holds at a host: its vendor serves it there.

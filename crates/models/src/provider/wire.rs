@@ -24,6 +24,8 @@ pub(super) struct Settings {
     pub(super) thinking_budget: Option<u64>,
     /// Whether the provider is the wire's inventor, rather than something compatible.
     pub(super) is_official: bool,
+    /// Whether configuration says which of OpenAI's wires is spoken.
+    pub(super) is_wire_configured: bool,
     /// The provider's host, in lower case.
     pub(super) host: String,
     /// Fields that are merged into every body.

@@ -271,14 +271,24 @@ impl Attempt {
 
     /// The wire of the call: another one than usual where the provider has asked for it.
     fn wire_of_choice(&self) -> &'static dyn Wire {
-        let is_other = self.wire.name() == chat::NAME && self.learned.wants_responses;
-        if is_other { &responses::Responses } else { self.wire }
+        match self.wire.name() {
+            chat::NAME if self.learned.wants_responses && !self.learned.wants_chat => &responses::Responses,
+            responses::NAME if self.learned.wants_chat => &chat::Chat,
+            _ => self.wire,
+        }
     }
 
     /// What a refusal's words ask to leave out.
     fn change(&self, report: &Report) -> Option<Change> {
         if self.changes.count >= MAX_CHANGES {
             return None;
+        }
+        // A server that has asked for Responses itself has them.
+        let may_be_chat = self.wire.name() == responses::NAME
+            && !self.caller.settings.is_wire_configured
+            && !self.learned.wants_responses;
+        if may_be_chat && adapt::lacks_responses(report, &self.body) {
+            return Some(Change::Chat);
         }
         match adapt::change(report, &self.request, &self.body, &self.learned, self.wire.required()) {
             Some(Change::Media(_) | Change::MediaOfCall(_)) if self.changes.has_had_enough_media() => {
