@@ -4,7 +4,7 @@ import json
 import re
 
 from . import openai_models
-from .core import Refused
+from .core import Refused, digest, without
 from .openai_models import path_text
 from .walker import Walker
 
@@ -476,6 +476,23 @@ class OpenRouter(Person):
                 request.warn(f"messages[{at}]: reasoning_details are not sent back")
             elif details != issued:
                 self.refuse(f"messages.{at}.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.")
+
+    def check(self, scope, request, body):
+        has_images = super().check(scope, request, body)
+        for at, message in enumerate(body["messages"]):
+            for index, each in enumerate(message.get("reasoning_details") or []):
+                bound = scope.issued.get(each.get("signature"))
+                if bound is not None and bound != self.binding(body, body["messages"][:at]):
+                    self.refuse(f"messages.{at}.content.{index}: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".")
+        return has_images
+
+    def binding(self, body, messages):
+        """What Claude's thinking after these messages is bound to: the instructions, tools and messages before it, with the
+        thinking in them. Nothing for other models."""
+        if not body["model"].startswith("anthropic/"):
+            return None
+        plain = [{name: value for name, value in message.items() if name != "reasoning"} for message in messages]
+        return digest(body.get("tools") or [], without(plain, "cache_control"))
 
     def overflow(self, window, tokens, answer):
         return f'This endpoint\'s maximum context length is {window} tokens. However, you requested about {tokens + answer} tokens ({tokens} of text input, {answer} in the output). Please reduce the length of either one, or use the "middle-out" transform to compress your prompt automatically.'

@@ -9,6 +9,7 @@ mod adapt;
 mod answer;
 mod anthropic;
 mod attempt;
+mod binding;
 mod call;
 mod call_ids;
 mod calls_as_text;
