@@ -47,6 +47,8 @@ pub(super) struct Learned {
     pub(super) fields: BTreeSet<String>,
     /// Declarations of tools that it refuses: their names with a digest of all that they say.
     pub(super) declarations: BTreeSet<String>,
+    /// Those of these declarations that it was not asked about, because the search for the refused ones had ended.
+    pub(super) untried_declarations: BTreeSet<String>,
     /// The names of the tools of the call at hand whose declarations it refuses.
     pub(super) tools: BTreeSet<String>,
     /// Levels of effort that it does not know, with the ones to ask for instead.
@@ -116,6 +118,7 @@ impl Learned {
         self.lowered_output = least(self.lowered_output, other.lowered_output);
         self.fields.extend(other.fields);
         self.declarations.extend(other.declarations);
+        self.untried_declarations.extend(other.untried_declarations);
         self.efforts.extend(other.efforts);
         self.percent_of_estimate = self.percent_of_estimate.max(other.percent_of_estimate);
         self.refuses_system |= other.refuses_system;
@@ -303,7 +306,9 @@ impl Memory {
             learned.plain_calls.clear();
         }
         while learned.declarations.len() > MAX_REFUSED {
-            learned.declarations.pop_first();
+            if let Some(forgotten) = learned.declarations.pop_first() {
+                learned.untried_declarations.remove(&forgotten);
+            }
         }
     }
 }
