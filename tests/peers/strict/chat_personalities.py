@@ -418,6 +418,27 @@ class Groq(Person):
         return {"active": True, "context_window": scope.window(name, self.window), "max_completion_tokens": scope.max_output(name, 65_536)}
 
 
+class Xai(Person):
+    name = "xai"
+    walker = walker({"reasoning_content": str}, {"reasoning_effort": str, "search_parameters": dict, "deferred": bool})
+    window = 500_000
+    models = ["grok-4.5"]
+    reasoning_field = "reasoning_content"
+    always_usage = True
+    unsupported = ("store", "logit_bias")
+
+    def thinks(self, request, body):
+        return True
+
+    def check_tools(self, body):
+        super().check_tools(body)
+        for key in ("presence_penalty", "frequency_penalty", "stop"):
+            if body.get(key):
+                self.refuse(f"Model {body['model']} does not support parameter {key}.", key)
+        if body.get("reasoning_effort") not in (None, "low", "medium", "high"):
+            self.refuse(f"Invalid reasoning effort: {body['reasoning_effort']}", "reasoning_effort")
+
+
 def path_dots(path):
     return ".".join(str(step) for step in path)
 
@@ -542,7 +563,7 @@ class Vllm(Person):
         return {"max_model_len": scope.window(name, self.window)}
 
 
-PERSONS = {person.name: person for person in (Person(), DeepSeek(), Kimi(), Mistral(), Groq(), OpenRouter(), Vllm())}
+PERSONS = {person.name: person for person in (Person(), DeepSeek(), Kimi(), Mistral(), Groq(), OpenRouter(), Vllm(), Xai())}
 
 
 def named(name):

@@ -287,6 +287,8 @@ async fn chat_servers_take_a_long_turn() {
         chat("/kimi/v1", "api.moonshot.ai", "kimi-k2.6"),
         chat("/mistral/v1", "api.mistral.ai", "mistral-medium-2604"),
         chat("/groq/v1", "api.groq.com", "openai/gpt-oss-120b"),
+        chat("/xai/v1", "api.x.ai", "grok-4.5"),
+        chat("/openrouter/v1", "openrouter.ai", "openrouter/auto"),
         chat("/openrouter/v1", "openrouter.ai", "anthropic/claude-sonnet-5.5"),
         chat("/vllm/v1", "", "Qwen/Qwen3-32B"),
     ])
