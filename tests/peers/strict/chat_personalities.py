@@ -4,7 +4,7 @@ import json
 import re
 
 from . import openai_models
-from .core import Refused
+from .core import Refused, digest, without
 from .openai_models import path_text
 from .walker import Walker
 
@@ -418,6 +418,27 @@ class Groq(Person):
         return {"active": True, "context_window": scope.window(name, self.window), "max_completion_tokens": scope.max_output(name, 65_536)}
 
 
+class Xai(Person):
+    name = "xai"
+    walker = walker({"reasoning_content": str}, {"reasoning_effort": str, "search_parameters": dict, "deferred": bool})
+    window = 500_000
+    models = ["grok-4.5"]
+    reasoning_field = "reasoning_content"
+    always_usage = True
+    unsupported = ("store", "logit_bias")
+
+    def thinks(self, request, body):
+        return True
+
+    def check_tools(self, body):
+        super().check_tools(body)
+        for key in ("presence_penalty", "frequency_penalty", "stop"):
+            if body.get(key):
+                self.refuse(f"Model {body['model']} does not support parameter {key}.", key)
+        if body.get("reasoning_effort") not in (None, "low", "medium", "high"):
+            self.refuse(f"Invalid reasoning effort: {body['reasoning_effort']}", "reasoning_effort")
+
+
 def path_dots(path):
     return ".".join(str(step) for step in path)
 
@@ -477,6 +498,23 @@ class OpenRouter(Person):
             elif details != issued:
                 self.refuse(f"messages.{at}.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.")
 
+    def check(self, scope, request, body):
+        has_images = super().check(scope, request, body)
+        for at, message in enumerate(body["messages"]):
+            for index, each in enumerate(message.get("reasoning_details") or []):
+                bound = scope.issued.get(each.get("signature"))
+                if bound is not None and bound != self.binding(body, body["messages"][:at]):
+                    self.refuse(f"messages.{at}.content.{index}: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".")
+        return has_images
+
+    def binding(self, body, messages):
+        """What Claude's thinking after these messages is bound to: the instructions, tools and messages before it, with the
+        thinking in them. Nothing for other models."""
+        if not body["model"].startswith("anthropic/"):
+            return None
+        plain = [{name: value for name, value in message.items() if name != "reasoning"} for message in messages]
+        return digest(body.get("tools") or [], without(plain, "cache_control"))
+
     def overflow(self, window, tokens, answer):
         return f'This endpoint\'s maximum context length is {window} tokens. However, you requested about {tokens + answer} tokens ({tokens} of text input, {answer} in the output). Please reduce the length of either one, or use the "middle-out" transform to compress your prompt automatically.'
 
@@ -525,7 +563,7 @@ class Vllm(Person):
         return {"max_model_len": scope.window(name, self.window)}
 
 
-PERSONS = {person.name: person for person in (Person(), DeepSeek(), Kimi(), Mistral(), Groq(), OpenRouter(), Vllm())}
+PERSONS = {person.name: person for person in (Person(), DeepSeek(), Kimi(), Mistral(), Groq(), OpenRouter(), Vllm(), Xai())}
 
 
 def named(name):

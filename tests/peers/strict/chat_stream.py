@@ -66,6 +66,8 @@ def events(scope, request, person, pieces, used):
                 yield chunk({"tool_calls": [{"index": len(ids) - 1, "function": {"arguments": each}}]})
     if person.reasoning_field == "reasoning_details":
         person.remember(scope, ids, details)
+        bound = person.binding(request.body, request.body["messages"])
+        scope.issued |= {detail["signature"]: bound for detail in details}
     elif person.reasoning_field:
         person.remember(scope, ids, thinking)
     output, reasoned = spoken_tokens(pieces)

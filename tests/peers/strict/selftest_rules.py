@@ -263,7 +263,9 @@ OPENROUTER = [
     (put("messages", -1, "cache_control", {"type": "ephemeral"}), "cache_control"),
     (assistant(lambda each: each["reasoning_details"][0].update(text="changed")), MODIFIED),
     (assistant(lambda each: each["reasoning_details"].append({"type": "reasoning.encrypted"})), "expected string, received undefined"),
-    (put("messages", 0, "content", "word " * 1_000_000), "This endpoint's maximum context length is 1000000 tokens."),
+    (put("messages", 0, "content", "Something else."), "The block is bound to a different conversation."),
+    (put("tools", 0, "function", "description", "Changed."), "The block is bound to a different conversation."),
+    (put("messages", -1, "content", "word " * 1_000_000), "This endpoint's maximum context length is 1000000 tokens."),
 ]
 VLLM = [
     (assistant(lambda each: each["tool_calls"][0]["function"].update(arguments="")), "Expecting value"),

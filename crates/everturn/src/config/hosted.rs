@@ -24,9 +24,18 @@ struct Hosted {
     name: &'static str,
     kind: ProviderKind,
     /// Where it is, if not at the usual place of its kind.
-    base_url: Option<&'static str>,
+    address: Option<Address>,
     /// A model that every account may use.
     model: &'static str,
+}
+
+/// The address of a provider that is compatible with OpenAI.
+struct Address {
+    /// The variable with another address, such as a proxy's, which leads to the same provider.
+    variable: &'static str,
+    /// The provider's host, whose rules hold at the other address too.
+    host: &'static str,
+    path: &'static str,
 }
 
 const HOSTED: [Hosted; 8] = [
@@ -34,26 +43,32 @@ const HOSTED: [Hosted; 8] = [
     hosted(&["ANTHROPIC_API_KEY"], "anthropic", ProviderKind::Anthropic, "claude-sonnet-5-5"),
     // In the order of Google's SDK.
     hosted(&["GOOGLE_API_KEY", "GEMINI_API_KEY"], "gemini", ProviderKind::Gemini, "gemini-3.8-flash"),
-    compatible(&["OPENROUTER_API_KEY"], "openrouter", "https://openrouter.ai/api/v1", "openrouter/auto"),
-    compatible(&["DEEPSEEK_API_KEY"], "deepseek", "https://api.deepseek.com/v1", "deepseek-flash"),
-    compatible(&["MISTRAL_API_KEY"], "mistral", "https://api.mistral.ai/v1", "mistral-medium-latest"),
-    compatible(&["XAI_API_KEY"], "xai", "https://api.x.ai/v1", "grok-4.5"),
-    compatible(&["GROQ_API_KEY"], "groq", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
+    compatible(&["OPENROUTER_API_KEY"], "openrouter", "openrouter/auto", OPENROUTER),
+    compatible(&["DEEPSEEK_API_KEY"], "deepseek", "deepseek-flash", DEEPSEEK),
+    compatible(&["MISTRAL_API_KEY"], "mistral", "mistral-medium-latest", MISTRAL),
+    compatible(&["XAI_API_KEY"], "xai", "grok-4.5", XAI),
+    compatible(&["GROQ_API_KEY"], "groq", "openai/gpt-oss-120b", GROQ),
 ];
 
 const fn hosted(keys: &'static [&'static str], name: &'static str, kind: ProviderKind, model: &'static str) -> Hosted {
-    Hosted { keys, name, kind, base_url: None, model }
+    Hosted { keys, name, kind, address: None, model }
 }
 
 /// A provider that is compatible with OpenAI.
 const fn compatible(
     keys: &'static [&'static str],
     name: &'static str,
-    base_url: &'static str,
     model: &'static str,
+    address: Address,
 ) -> Hosted {
-    Hosted { keys, name, kind: ProviderKind::OpenAi, base_url: Some(base_url), model }
+    Hosted { keys, name, kind: ProviderKind::OpenAi, address: Some(address), model }
 }
+
+const OPENROUTER: Address = Address { variable: "OPENROUTER_BASE_URL", host: "openrouter.ai", path: "/api/v1" };
+const DEEPSEEK: Address = Address { variable: "DEEPSEEK_BASE_URL", host: "api.deepseek.com", path: "/v1" };
+const MISTRAL: Address = Address { variable: "MISTRAL_BASE_URL", host: "api.mistral.ai", path: "/v1" };
+const XAI: Address = Address { variable: "XAI_BASE_URL", host: "api.x.ai", path: "/v1" };
+const GROQ: Address = Address { variable: "GROQ_BASE_URL", host: "api.groq.com", path: "/openai/v1" };
 
 /// The hosted providers that the environment has keys for.
 pub(super) fn find(environment: &Environment) -> Vec<HostedProvider> {
@@ -63,9 +78,15 @@ pub(super) fn find(environment: &Environment) -> Vec<HostedProvider> {
             "openai" => openai_address(environment),
             "anthropic" => anthropic_address(environment),
             "gemini" => gemini_address(environment),
-            _ => hosted.base_url.map(str::to_owned),
+            _ => None,
         };
-        let provider = Provider { base_url, api_key: Some(SecretString::from(key)), ..Provider::new(hosted.kind) };
+        let mut provider = Provider { base_url, api_key: Some(SecretString::from(key)), ..Provider::new(hosted.kind) };
+        if let Some(Address { variable, host, path }) = &hosted.address {
+            let usual = format!("https://{host}{path}");
+            let other = address(environment, variable, &usual);
+            provider.rules_of = other.is_some().then(|| (*host).to_owned());
+            provider.base_url = Some(other.unwrap_or(usual));
+        }
         Some(HostedProvider { name: hosted.name, provider, model: hosted.model.to_owned() })
     });
     hosted.chain(azure(environment)).collect()
@@ -100,11 +121,17 @@ fn azure(environment: &Environment) -> Option<HostedProvider> {
     let model = environment.get("AZURE_OPENAI_DEPLOYMENT")?.to_owned();
     let base_url = if endpoint.contains("/openai") { endpoint.to_owned() } else { format!("{endpoint}/openai/v1") };
     let provider = Provider {
-        base_url: Some(base_url),
         headers: vec![("api-key".to_owned(), SecretString::from(key))],
-        // A deployment's name does not show its model.
-        wire: Some(OpenAiWire::Responses),
+        // Azure's own addresses show which wire a deployment has; a gateway's do not.
+        wire: (!is_azure(&base_url)).then_some(OpenAiWire::Responses),
+        base_url: Some(base_url),
         ..Provider::new(ProviderKind::OpenAi)
     };
     Some(HostedProvider { name: "azure", provider, model })
+}
+
+/// Whether an address is one of Azure's own.
+fn is_azure(address: &str) -> bool {
+    let host = address.split_once("://").map_or(address, |(_, rest)| rest);
+    host.split(['/', ':', '?']).next().is_some_and(|host| host.to_ascii_lowercase().ends_with(".azure.com"))
 }

@@ -20,8 +20,10 @@ use super::{
 
 /// How long a provider may take to describe a model.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a question that failed is not asked again.
+/// How long a question that failed is not asked again. Each failure doubles it.
 const PAUSE: Duration = Duration::from_secs(60);
+/// The longest such pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// The longest description, in bytes.
 const MAX_DESCRIPTION: usize = 8 * 1024 * 1024;
 /// Most models that are remembered.
@@ -59,7 +61,21 @@ enum Asked {
     #[default]
     Never,
     Answered,
-    Failed(Instant),
+    Failed {
+        at: Instant,
+        pause: Duration,
+    },
+}
+
+impl Asked {
+    /// The question has failed once more.
+    fn failed(&self) -> Self {
+        let pause = match self {
+            Self::Failed { pause, .. } => (*pause * 2).min(LONGEST_PAUSE),
+            Self::Never | Self::Answered => PAUSE,
+        };
+        Self::Failed { at: Instant::now(), pause }
+    }
 }
 
 impl Questions {
@@ -81,13 +97,13 @@ impl Caller {
         let mut asked = asked.lock().await;
         match *asked {
             Asked::Never => {}
-            Asked::Failed(at) if at.elapsed() >= PAUSE => {}
-            Asked::Answered | Asked::Failed(_) => return,
+            Asked::Failed { at, pause } if at.elapsed() >= pause => {}
+            Asked::Answered | Asked::Failed { .. } => return,
         }
         let answer = timeout(TIMEOUT, self.ask(question)).await.ok().flatten();
         let Some(described) = answer.and_then(|body| wire.read_description(&self.base, model, &body)) else {
             tracing::debug!(provider = self.failures.provider, model, "the provider does not describe the model");
-            *asked = Asked::Failed(Instant::now());
+            *asked = asked.failed();
             return;
         };
         *asked = Asked::Answered;

@@ -47,6 +47,8 @@ pub(super) struct Learned {
     pub(super) fields: BTreeSet<String>,
     /// Declarations of tools that it refuses: their names with a digest of all that they say.
     pub(super) declarations: BTreeSet<String>,
+    /// Those of these declarations that it was not asked about, because the search for the refused ones had ended.
+    pub(super) untried_declarations: BTreeSet<String>,
     /// The names of the tools of the call at hand whose declarations it refuses.
     pub(super) tools: BTreeSet<String>,
     /// Levels of effort that it does not know, with the ones to ask for instead.
@@ -83,6 +85,8 @@ pub(super) struct Learned {
     pub(super) max_tools: Option<usize>,
     /// Whether it is to be called through OpenAI's Responses rather than chat completions.
     pub(super) wants_responses: bool,
+    /// Whether it is to be called through chat completions rather than OpenAI's Responses, which its server does not have.
+    pub(super) wants_chat: bool,
     /// Whether its provider has described it, which holds longer than a refusal.
     pub(super) is_described: bool,
     /// Whether it takes no images at all.
@@ -114,6 +118,7 @@ impl Learned {
         self.lowered_output = least(self.lowered_output, other.lowered_output);
         self.fields.extend(other.fields);
         self.declarations.extend(other.declarations);
+        self.untried_declarations.extend(other.untried_declarations);
         self.efforts.extend(other.efforts);
         self.percent_of_estimate = self.percent_of_estimate.max(other.percent_of_estimate);
         self.refuses_system |= other.refuses_system;
@@ -128,6 +133,7 @@ impl Learned {
         self.media.extend(other.media);
         self.image_forms.extend(other.image_forms);
         self.wants_responses |= other.wants_responses;
+        self.wants_chat |= other.wants_chat;
         self.is_blind |= other.is_blind;
     }
 }
@@ -211,16 +217,24 @@ impl Default for Known {
 }
 
 impl Known {
-    /// Forgets refusals that may be over by now.
+    /// Forgets refusals that may be over by now. Windows stay: a server's window does not grow while it runs, and a call that
+    /// is answered beyond it raises it.
     fn refresh(&mut self) -> &mut Learned {
         if self.since.elapsed() >= LIFETIME {
-            let Learned { window, max_output, is_blind, is_described, proven, wants_responses, .. } = &self.learned;
-            let (proven, wants_responses, is_described) = (*proven, *wants_responses, *is_described);
-            let described = (*window, *max_output, *is_blind, self.learned.thinks, self.learned.takes_tools);
-            self.learned = Learned { proven, wants_responses, is_described, ..Learned::default() };
-            if is_described {
+            let before = std::mem::take(&mut self.learned);
+            self.learned = Learned {
+                proven: before.proven,
+                window: before.window,
+                refused_window: before.refused_window,
+                wants_responses: before.wants_responses,
+                wants_chat: before.wants_chat,
+                ..Learned::default()
+            };
+            if before.is_described {
                 let learned = &mut self.learned;
-                (learned.window, learned.max_output, learned.is_blind, learned.thinks, learned.takes_tools) = described;
+                learned.is_described = true;
+                (learned.max_output, learned.is_blind) = (before.max_output, before.is_blind);
+                (learned.thinks, learned.takes_tools) = (before.thinks, before.takes_tools);
             }
             self.since = Instant::now();
         }
@@ -292,7 +306,9 @@ impl Memory {
             learned.plain_calls.clear();
         }
         while learned.declarations.len() > MAX_REFUSED {
-            learned.declarations.pop_first();
+            if let Some(forgotten) = learned.declarations.pop_first() {
+                learned.untried_declarations.remove(&forgotten);
+            }
         }
     }
 }
@@ -312,5 +328,19 @@ mod tests {
         let Some(long_ago) = Instant::now().checked_sub(LIFETIME) else { return };
         memory.lock().get_mut("m").unwrap().since = long_ago;
         assert_eq!((memory.of("m").window, memory.of("m").rate), (Some(9000), None));
+    }
+
+    /// Otherwise a long conversation would overflow again every quarter of an hour.
+    #[test]
+    fn a_window_that_a_refusal_told_is_kept() {
+        let memory = Memory::default();
+        memory.learn("m", |learned| {
+            learned.learn_window(32_768);
+            learned.is_blind = true;
+        });
+        let Some(long_ago) = Instant::now().checked_sub(LIFETIME + Duration::from_secs(60)) else { return };
+        memory.lock().get_mut("m").unwrap().since = long_ago;
+        let learned = memory.of("m");
+        assert_eq!((learned.window, learned.refused_window, learned.is_blind), (Some(32_768), Some(32_768), false));
     }
 }

@@ -9,6 +9,7 @@ mod adapt;
 mod answer;
 mod anthropic;
 mod attempt;
+mod binding;
 mod call;
 mod call_ids;
 mod calls_as_text;
@@ -33,6 +34,7 @@ mod responses;
 mod schema;
 mod stop_texts;
 mod tool_names;
+mod vendors;
 mod wire;
 
 #[cfg(test)]
@@ -301,10 +303,10 @@ impl Provider {
         futures_util::stream::iter(asked).buffer_unordered(AT_ONCE).collect::<()>().await;
     }
 
-    /// The wire of a model. All models at one address share a wire at present.
-    fn wire_of(&self, _model: &str) -> Option<&'static dyn Wire> {
+    /// The wire of a model.
+    fn wire_of(&self, model: &str) -> Option<&'static dyn Wire> {
         let openai = self.caller.as_ref().filter(|_| self.kind == ProviderKind::OpenAi);
-        match openai.map(|caller| self.wire.unwrap_or_else(|| openai::wire_at(&caller.base))) {
+        match openai.map(|caller| self.wire.unwrap_or_else(|| openai::wire_of(&caller.base, model))) {
             Some(OpenAiWire::Responses) => Some(&responses::Responses),
             Some(OpenAiWire::Chat) | None => self.kind.wire(),
         }
@@ -316,6 +318,7 @@ fn caller(name: &str, wire: &'static dyn Wire, config: ProviderConfig) -> Result
     let provider = || name.to_owned();
     let ProviderConfig { base_url, api_key, context_window, thinking_budget, headers: added, body, rules_of, .. } =
         config;
+    let is_wire_configured = config.wire.is_some();
     if base_url.is_none() && api_key.is_none() && added.is_empty() && wire.needs_key() {
         return Err(ProviderError::MissingKey { provider: provider() });
     }
@@ -342,7 +345,8 @@ fn caller(name: &str, wire: &'static dyn Wire, config: ProviderConfig) -> Result
         .map_err(|error| ProviderError::Client { provider: provider(), reason: error.to_string() })?;
     let secrets = api_key.into_iter().chain(added.into_iter().map(|(_, value)| value)).collect();
     let host = rules_of.as_deref().or(base.host_str()).unwrap_or_default().to_ascii_lowercase();
-    let settings = Settings { context_window, thinking_budget, is_official: base_url.is_none(), host, body };
+    let settings =
+        Settings { context_window, thinking_budget, is_official: base_url.is_none(), is_wire_configured, host, body };
     let failures = Failures { provider: provider(), secrets };
     Ok(Caller {
         base,

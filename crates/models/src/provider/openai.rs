@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 
 use super::{
-    OpenAiWire,
+    OpenAiWire, vendors,
     wire::{bearer, secret_header},
 };
 use crate::model::DocumentContent;
@@ -20,9 +20,11 @@ pub(super) const OFFICIAL_HOST: &str = "api.openai.com";
 /// The longest cache key.
 const MAX_CACHE_KEY: usize = 64;
 
-/// The wire that is spoken at an address where configuration names none.
-pub(super) fn wire_at(base: &Url) -> OpenAiWire {
-    let has_responses = base.host_str() == Some(OFFICIAL_HOST) || (is_azure_url(base) && is_v1(base));
+/// The wire of a model at an address where configuration names none. Azure's v1 address serves models of other vendors too,
+/// which have chat completions there; few of them have Responses, and those refuse encrypted reasoning.
+pub(super) fn wire_of(base: &Url, model: &str) -> OpenAiWire {
+    let is_others = || vendors::of(model).is_some_and(|vendor| !vendor.is_openai());
+    let has_responses = base.host_str() == Some(OFFICIAL_HOST) || (is_azure_url(base) && is_v1(base) && !is_others());
     if has_responses { OpenAiWire::Responses } else { OpenAiWire::Chat }
 }
 

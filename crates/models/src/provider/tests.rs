@@ -86,6 +86,106 @@ fn configuration_chooses_between_the_wires_of_openai() {
     }
 }
 
+/// Azure's v1 address serves models of many vendors, of which OpenAI's have Responses.
+#[test]
+fn the_wire_follows_address_and_model() {
+    let azure = Some("https://r.services.ai.azure.com/openai/v1");
+    let deployments = Some("https://r.openai.azure.com/?api-version=2024-10-21");
+    for (base, model, expected) in [
+        (None, "gpt-6-sol", "responses"),
+        (None, "a-new-model", "responses"),
+        (azure, "gpt-6-sol", "responses"),
+        (azure, "o4-mini", "responses"),
+        (azure, "codex-mini", "responses"),
+        (azure, "my-deployment", "responses"),
+        (azure, "DeepSeek-V3.2", "chat"),
+        (azure, "deepseek-r1-0528", "chat"),
+        (azure, "Llama-4-Maverick-17B-128E-Instruct-FP8", "chat"),
+        (azure, "Meta-Llama-3.1-405B-Instruct", "chat"),
+        (azure, "Mistral-Large-3", "chat"),
+        (azure, "Codestral-2501", "chat"),
+        (azure, "grok-4-fast-reasoning", "chat"),
+        (azure, "claude-sonnet-4-5", "chat"),
+        (azure, "Kimi-K2-Thinking", "chat"),
+        (azure, "Phi-4", "chat"),
+        (azure, "cohere-command-a", "chat"),
+        (azure, "qwen3-32b", "chat"),
+        (azure, "MAI-DS-R1", "chat"),
+        (azure, "gpt-oss-120b", "chat"),
+        (deployments, "gpt-6-sol", "chat"),
+        (Some("https://openrouter.ai/api/v1"), "openai/gpt-6-sol", "chat"),
+        (Some("http://127.0.0.1:1"), "gpt-6-sol", "chat"),
+    ] {
+        let provider = provider(ProviderKind::OpenAi, base, Some("key")).unwrap();
+        assert_eq!(provider.wire_of(model).unwrap().name(), expected, "{model} at {base:?}");
+    }
+}
+
+/// A server that answers chat completions and has no Responses; it remembers the paths that were asked for.
+async fn chat_only() -> (String, Arc<std::sync::Mutex<Vec<String>>>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let paths = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut request = Vec::new();
+            loop {
+                let text = String::from_utf8_lossy(&request).to_lowercase();
+                if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+                    if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+                        break;
+                    }
+                }
+                if socket.read_buf(&mut request).await.unwrap() == 0 {
+                    break;
+                }
+            }
+            let text = String::from_utf8_lossy(&request);
+            let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
+            let (status, body) = if path.ends_with("/chat/completions") {
+                let chunk = r#"{"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}"#;
+                ("200 OK", format!("data: {chunk}\n\ndata: [DONE]\n\n"))
+            } else {
+                let words = "The responses operation does not work with the specified model, m.";
+                let error = serde_json::json!({ "error": { "code": "OperationNotSupported", "message": words } });
+                ("400 Bad Request", error.to_string())
+            };
+            paths.lock().unwrap().push(path);
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+            socket.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        }
+    });
+    (url, asked)
+}
+
+/// The first call finds out that the server has no Responses for the model; later ones do not ask again.
+#[tokio::test]
+async fn a_server_without_responses_is_called_through_chat_completions() {
+    for (wire, expected) in [
+        (None, &["/v1/responses", "/v1/chat/completions", "/v1/chat/completions"][..]),
+        (Some(OpenAiWire::Responses), &["/v1/responses", "/v1/responses"][..]),
+    ] {
+        let (url, asked) = chat_only().await;
+        let config = ProviderConfig { base_url: Some(url), wire, ..ProviderConfig::new(ProviderKind::OpenAi) };
+        let caller = Arc::new(caller("p", &chat::Chat, config).unwrap());
+        for _ in 0..2 {
+            let (name, kind, caller) = ("p/m".to_owned(), ProviderKind::OpenAi, Arc::clone(&caller));
+            let model = RemoteModel::new(name, "m", &responses::Responses, kind, caller);
+            let messages = [everturn_core::Message::user("Hello")].into();
+            let answer = model.stream(ModelRequest { messages, ..ModelRequest::default() }).await;
+            assert_eq!(answer.is_ok(), wire.is_none(), "configuration decides");
+            if let Ok(answer) = answer {
+                assert!(answer.collect::<Vec<_>>().await.iter().all(Result::is_ok));
+            }
+        }
+        assert_eq!(*asked.lock().unwrap(), expected);
+    }
+}
+
 #[test]
 fn what_cannot_work_is_refused_without_showing_secrets() {
     for (kind, base, key, expected) in [

@@ -11,7 +11,7 @@ use super::{
     describe::{Described, Question},
     frames::Framing,
     learned::Learned,
-    model_list,
+    model_list, vendors,
 };
 use crate::model::ModelRequest;
 
@@ -24,6 +24,8 @@ pub(super) struct Settings {
     pub(super) thinking_budget: Option<u64>,
     /// Whether the provider is the wire's inventor, rather than something compatible.
     pub(super) is_official: bool,
+    /// Whether configuration says which of OpenAI's wires is spoken.
+    pub(super) is_wire_configured: bool,
     /// The provider's host, in lower case.
     pub(super) host: String,
     /// Fields that are merged into every body.
@@ -169,16 +171,20 @@ pub(super) trait Wire: Send + Sync {
         model_list::read(body)
     }
 
-    /// How the provider is asked about one model. `None` where it need not be, or describes none.
+    /// How the provider is asked about one model. `None` where it need not be asked, or describes no models.
     fn question(&self, base: &Url, model: &str) -> Option<Question> {
-        let is_unknown = catalog::known(model).window.is_none();
-        is_unknown.then(|| self.list_url(base)).flatten().map(|url| Question { url, body: None })
+        let is_sure =
+            catalog::known(model).window.is_some() && vendors::is_at_home(model, base.host_str().unwrap_or_default());
+        if is_sure { None } else { self.list_url(base).map(|url| Question { url, body: None }) }
     }
 
-    /// Reads what the provider tells about a model.
+    /// Reads what the provider tells about a model. Of the window that it tells and the one that the name tells, the smaller
+    /// counts: a server may be run with less than the model was made for, and some servers list what it was made for.
     fn read_description(&self, _base: &Url, model: &str, body: &[u8]) -> Option<Described> {
         let listed = self.read_list(body).into_iter().find(|listed| listed.id == model)?;
-        Some(Described { window: listed.context_window, max_output: listed.max_output, ..Described::default() })
+        let window =
+            listed.context_window.map(|window| catalog::known(model).window.map_or(window, |known| known.min(window)));
+        Some(Described { window, max_output: listed.max_output, ..Described::default() })
     }
 
     /// The window that fields of the body ask for, on wires that are told which window to use.

@@ -82,6 +82,15 @@ async fn several_bad_tools_are_found_within_bounds() {
     let all: Vec<usize> = (0..100).collect();
     let shown = answer(&*model, request(&all)).await;
     assert!(shown.ends_with("text: ok\nfinished: Stop ?"), "{shown}");
+    // Those that were tried by themselves are told apart from those that there was no time for.
+    let lines: Vec<&str> = shown.lines().collect();
+    let count = |words: &str| {
+        let line = lines.iter().flat_map(|line| line.split('|')).find(|line| line.contains(words));
+        let line = line.unwrap_or_else(|| panic!("{words}: {shown}")).trim_start_matches("notice: ");
+        line.split(' ').next().unwrap().parse::<usize>().unwrap()
+    };
+    let (refused, untried) = (count("refuses their declarations: "), count("ended before these were tried: "));
+    assert!(refused > 3 && untried > 3 && refused + untried == 100, "{shown}");
     assert!(server.seen().len() < 100, "{} requests", server.seen().len());
 }
 

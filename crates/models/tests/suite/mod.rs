@@ -23,5 +23,6 @@ mod second_thoughts;
 mod strict;
 mod transcript;
 mod transport;
+mod trials;
 mod vendor_words;
 mod windows;

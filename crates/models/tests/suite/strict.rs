@@ -287,10 +287,53 @@ async fn chat_servers_take_a_long_turn() {
         chat("/kimi/v1", "api.moonshot.ai", "kimi-k2.6"),
         chat("/mistral/v1", "api.mistral.ai", "mistral-medium-2604"),
         chat("/groq/v1", "api.groq.com", "openai/gpt-oss-120b"),
+        chat("/xai/v1", "api.x.ai", "grok-4.5"),
+        chat("/openrouter/v1", "openrouter.ai", "openrouter/auto"),
         chat("/openrouter/v1", "openrouter.ai", "anthropic/claude-sonnet-5.5"),
         chat("/vllm/v1", "", "Qwen/Qwen3-32B"),
     ])
     .await;
+}
+
+/// Claude's thinking is bound to what was sent before it, behind OpenRouter as well: after another list of tools or a
+/// compaction, what was thought before is left out, and what is thought from then on goes back.
+#[tokio::test]
+async fn thinking_behind_openrouter_ends_with_its_prefix() {
+    let fake = StrictFake::new("bound-openrouter", 2).await;
+    let config = ProviderConfig {
+        wire: Some(OpenAiWire::Chat),
+        rules_of: Some("openrouter.ai".to_owned()),
+        ..ProviderConfig::new(ProviderKind::OpenAi)
+    };
+    let model = fake.model(config, "/openrouter/v1", "anthropic/claude-sonnet-5.5");
+    let (mut messages, mut tools, mut made) = (vec![Message::user("Weather?")], tools(), 0);
+    for number in 0..6 {
+        match number {
+            2 => tools = tools[..2].into(),
+            4 => messages[0] = Message::user("A summary of what was said."),
+            _ => {}
+        }
+        let request = ModelRequest {
+            messages: messages.clone().into(),
+            tools: Arc::clone(&tools),
+            options: ModelOptions { thinking: Some(Thinking::On), ..ModelOptions::default() },
+            ..ModelRequest::default()
+        };
+        let step = step(&*model, request, &mut made).await.unwrap();
+        messages.push(Message::Assistant { content: step.content });
+        messages.extend(step.calls.iter().map(|call| result(call, 0)));
+        if step.calls.is_empty() {
+            messages.push(Message::user("And now?"));
+        }
+    }
+    let journal = fake.journal().await;
+    let refused: Vec<_> = journal.iter().filter(|entry| entry["ok"] != true).map(|entry| &entry["error"]).collect();
+    assert!(refused.is_empty(), "{refused:?}");
+    let with_details = |entry: &Value| {
+        let messages = entry["body"]["messages"].as_array().unwrap();
+        messages.iter().filter(|message| message.get("reasoning_details").is_some()).count()
+    };
+    assert_eq!(journal.iter().map(with_details).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1]);
 }
 
 #[tokio::test]

@@ -209,3 +209,50 @@ async fn a_refusal_corrects_what_is_configured() {
     assert!(answer(&*model, call("one", 9000)).await.starts_with("ContextOverflow: "));
     assert_eq!((model.context_window(), model.refused_window()), (Some(8000), Some(8000)));
 }
+
+/// A vLLM server that serves a model of a known name with a window of its own, and counts the cap on the answer.
+async fn vllm(id: &'static str, window: u64) -> Scripted {
+    judged(move |seen: &Seen| {
+        if seen.line.contains("/models") {
+            return ("200 OK", json!({ "data": [{ "id": id, "max_model_len": window }] }).to_string());
+        }
+        let body: Value = serde_json::from_str(&seen.body).unwrap();
+        let input = tokens(&seen.body);
+        let cap = ["max_tokens", "max_completion_tokens"].iter().find_map(|field| body[field].as_u64()).unwrap_or(0);
+        if input + cap <= window {
+            return ("200 OK", chat(input));
+        }
+        let message = format!(
+            "This model's maximum context length is {window} tokens. However, you requested {cap} output tokens and your \
+             prompt contains at least {input} input tokens."
+        );
+        ("400 Bad Request", json!({ "error": { "message": message, "type": "BadRequestError" } }).to_string())
+    })
+    .await
+}
+
+/// A name tells the window that a model was made for. A server of somebody else's may run it with less.
+#[tokio::test]
+async fn a_server_is_asked_for_the_window_of_a_known_name() {
+    let server = vllm("openai/gpt-oss-120b", 32_768).await;
+    let model = model(&server, ProviderKind::OpenAi, "openai/gpt-oss-120b");
+    assert_eq!(model.context_window(), Some(131_072), "as the name tells");
+    model.prepare(20_000).await;
+    assert_eq!(model.context_window(), Some(32_768), "as the server tells");
+    let mut request = call("s", 20_000);
+    request.options.max_output_tokens = Some(30_000);
+    assert!(answer(&*model, request).await.contains("text: ok"));
+    let lines: Vec<String> = server.seen().into_iter().map(|seen| seen.line).collect();
+    assert_eq!(lines, ["GET /v1/models", "POST /v1/chat/completions"], "no call was refused");
+}
+
+/// Some servers list what a model was made for at most, which a name may know better.
+#[tokio::test]
+async fn the_smaller_window_counts_until_more_was_read() {
+    let server = vllm("deepseek-ai/DeepSeek-R1", 163_840).await;
+    let model = model(&server, ProviderKind::OpenAi, "deepseek-ai/DeepSeek-R1");
+    model.prepare(20_000).await;
+    assert_eq!(model.context_window(), Some(65_536));
+    assert!(answer(&*model, call("s", 90_000)).await.contains("text: ok"));
+    assert_eq!(model.context_window(), Some(90_000), "what was answered fits");
+}

@@ -11,7 +11,9 @@ mod media;
 mod output_cap;
 mod path;
 mod tools;
+mod wires;
 
+pub(super) use self::wires::lacks_responses;
 use std::collections::{BTreeSet, HashSet};
 
 use everturn_core::{Block, Effort, Message};
@@ -83,6 +85,8 @@ pub(super) enum Change {
     NoCallIds,
     /// Another wire: OpenAI's own models take tools with reasoning through its Responses only.
     Responses,
+    /// Chat completions: the server has no Responses for the model.
+    Chat,
 }
 
 /// What was left out of one call so far.
@@ -130,6 +134,7 @@ impl Changes {
             Change::EmptyText => !std::mem::replace(&mut learned.wants_empty_text, true),
             Change::NoCallIds => !std::mem::replace(&mut learned.refuses_call_ids, true),
             Change::Responses => !std::mem::replace(&mut learned.wants_responses, true),
+            Change::Chat => !std::mem::replace(&mut learned.wants_chat, true),
             Change::Field(field) => learned.fields.insert(field),
             Change::Value(field) => {
                 self.values.insert(field.clone());

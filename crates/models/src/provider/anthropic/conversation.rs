@@ -13,6 +13,7 @@ use super::{
 use crate::{
     model::DocumentContent,
     provider::{
+        binding,
         history::{self, Entry, Part, ResultImages, ToolResult},
         image::{self, Image},
         proof::{Piece as RecordPiece, Placed, Prefix, Proof, read},
@@ -101,7 +102,7 @@ struct Turn {
     /// Whether it answers a user rather than calls.
     is_from_user: bool,
     has_calls: bool,
-    /// See [`proof::count_after`]; set where the thinking in it is valid.
+    /// See [`binding::count_after`]; set where the thinking in it is valid.
     count: Option<usize>,
 }
 
@@ -111,7 +112,7 @@ pub(super) fn write(ask: &Ask<'_>, rules: &Rules, prefix: Prefix) -> Result<Conv
     let entries = history::entries(ask, ResultImages::Inline);
     let mut turns = entries.iter().map(|entry| writer.turn(entry)).collect::<Result<Vec<_>, _>>()?;
     let counts: Vec<usize> = turns.iter().filter_map(|turn| turn.count).collect();
-    let kept = if ask.without_proofs { 0 } else { proof::run(&counts) };
+    let kept = if ask.without_proofs { 0 } else { binding::run(&counts) };
     let mut dropped = counts.len() - kept;
     let mut may_begin = true;
     let mut messages: Vec<Message> = Vec::new();
@@ -134,7 +135,7 @@ pub(super) fn write(ask: &Ask<'_>, rules: &Rules, prefix: Prefix) -> Result<Conv
             Some(_) | None => messages.push(Message { role: turn.role, content }),
         }
     }
-    Ok(Conversation { messages, prefix: proof::prefix(&writer.prefix.digest(), kept), may_begin })
+    Ok(Conversation { messages, prefix: binding::prefix(&writer.prefix.digest(), kept), may_begin })
 }
 
 struct Writer<'a> {
@@ -254,7 +255,7 @@ impl<'a> Writer<'a> {
         calls.iter().try_for_each(|call| self.call(turn, call, None))
     }
 
-    /// See [`proof::count_after`]. `None` where the thinking is not to be sent.
+    /// See [`binding::count_after`]. `None` where the thinking is not to be sent.
     fn valid_count(&self, record: &Proof<Own>, shown: &str) -> Option<usize> {
         let mut length = 0_usize;
         let (mut has_thinking, mut is_signed) = (false, true);
@@ -274,7 +275,7 @@ impl<'a> Writer<'a> {
         // Only compatible servers take thinking back that nobody signed.
         let is_taken = is_signed || !self.rules.is_claude;
         let may_go = has_thinking && is_whole && is_taken && proof::is_readable(record, self.ask, self.rules);
-        may_go.then(|| proof::count_after(record, &self.prefix.digest())).flatten()
+        may_go.then(|| binding::count_after(record, &self.prefix.digest())).flatten()
     }
 
     fn call(&mut self, turn: &mut Turn, call: &ToolUse, given: Option<String>) -> Result<(), serde_json::Error> {

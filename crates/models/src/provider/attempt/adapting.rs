@@ -1,16 +1,18 @@
 //! The answer to a call as a stream that begins again where its provider refuses the call before it shows anything.
 
 use std::{
+    collections::VecDeque,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
+use everturn_core::Usage;
 use futures_util::{FutureExt, Stream, StreamExt, future::BoxFuture};
 use tokio::time::{Instant, Interval};
 
-use super::{Attempt, Begun, Waiting};
+use super::{Attempt, Begun, Failed, Waiting};
 use crate::{
     model::{ModelError, ModelEvent},
     provider::{
@@ -33,7 +35,11 @@ pub(super) struct Adapting {
     sent: Option<Sent>,
     /// The call, with its conversation, for as long as it may be made again.
     attempt: Option<Box<Attempt>>,
-    again: Option<BoxFuture<'static, Result<Begun, ModelError>>>,
+    again: Option<BoxFuture<'static, Result<Begun, Failed>>>,
+    /// What trials have used, which the call's own usage does not count.
+    used_by_trials: Usage,
+    /// Given out before anything else.
+    ready: VecDeque<Result<ModelEvent, ModelError>>,
     /// Set while an answer is awaited that comes whole.
     alive: Option<Alive>,
 }
@@ -72,6 +78,9 @@ impl Stream for Adapting {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         loop {
+            if let Some(item) = this.ready.pop_front() {
+                return Poll::Ready(Some(item));
+            }
             if let Some(again) = &mut this.again {
                 let Poll::Ready(begun) = again.poll_unpin(cx) else {
                     return match &mut this.alive {
@@ -82,7 +91,7 @@ impl Stream for Adapting {
                 (this.again, this.alive) = (None, None);
                 match begun {
                     Ok(begun) => this.go_on(begun),
-                    Err(error) => return Poll::Ready(Some(Err(error))),
+                    Err(failed) => this.fail(failed),
                 }
                 continue;
             }
@@ -96,7 +105,7 @@ impl Stream for Adapting {
                     {
                         attempt.succeed();
                     }
-                    return Poll::Ready(Some(Ok(event)));
+                    return Poll::Ready(Some(Ok(this.with_trials(event))));
                 }
                 Some(Err(error)) => {
                     let report = this.answer.take_report();
@@ -117,17 +126,46 @@ impl Stream for Adapting {
 impl Adapting {
     /// No answer yet.
     pub(super) fn new(answer: AnswerStream, origin: (Arc<Caller>, String), sent: Option<Sent>) -> Self {
-        Self { answer, origin, sent, attempt: None, again: None, alive: None }
+        Self {
+            answer,
+            origin,
+            sent,
+            attempt: None,
+            again: None,
+            used_by_trials: Usage::default(),
+            ready: VecDeque::new(),
+            alive: None,
+        }
     }
 
     pub(super) fn go_on(&mut self, begun: Begun) {
         match begun {
-            Begun::Answer(answer, attempt) => (self.answer, self.attempt) = (*answer, Some(attempt)),
+            Begun::Answer(answer, attempt) => {
+                self.used_by_trials += attempt.take_used_by_trials();
+                (self.answer, self.attempt) = (*answer, Some(attempt));
+            }
             Begun::Whole(attempt) => {
                 self.again = Some(attempt.begin(Waiting::Long).boxed());
                 self.alive = Some(Alive::new());
             }
         }
+    }
+
+    /// Ends the answer with an error, after what the trials have used.
+    pub(super) fn fail(&mut self, Failed { error, used }: Failed) {
+        self.used_by_trials += used;
+        if !self.used_by_trials.is_zero() {
+            self.ready.push_back(Ok(ModelEvent::Used(self.used_by_trials)));
+        }
+        self.ready.push_back(Err(error));
+    }
+
+    /// An event whose usage counts the trials too.
+    fn with_trials(&self, mut event: ModelEvent) -> ModelEvent {
+        if let ModelEvent::Used(usage) | ModelEvent::Finished { usage: Some(usage), .. } = &mut event {
+            *usage += self.used_by_trials;
+        }
+        event
     }
 
     /// Keeps how much the model has read, as it tells itself, and how that compares with what we count.

@@ -13,9 +13,10 @@ mod trial;
 mod unfinished;
 mod writing;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
+use everturn_core::Usage;
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
@@ -74,6 +75,14 @@ pub(super) struct Attempt {
     tool_searches: usize,
     /// Whether the images and documents were searched for those that are refused.
     has_searched_media: bool,
+    /// The tokens that trials have used and that no event has told yet.
+    used_by_trials: Mutex<Usage>,
+}
+
+/// A call that has failed, and what its trials have used.
+struct Failed {
+    error: ModelError,
+    used: Usage,
 }
 
 /// How far a call has come.
@@ -125,6 +134,7 @@ impl Attempt {
             search: Search::default(),
             tool_searches: 0,
             has_searched_media: false,
+            used_by_trials: Mutex::default(),
         };
         attempt.go_on_from_unfinished();
         attempt.use_known_forms().await;
@@ -132,19 +142,33 @@ impl Attempt {
         let origin = (Arc::clone(&attempt.caller), attempt.model.clone());
         let answer = AnswerStream::empty(wire, attempt.caller.failures.clone());
         let mut adapting = Adapting::new(answer, origin, attempt.sent());
-        let begun = Box::new(attempt).begin(Waiting::Short).await?;
-        adapting.go_on(begun);
+        match Box::new(attempt).begin(Waiting::Short).await {
+            Ok(begun) => adapting.go_on(begun),
+            Err(Failed { error, used }) if used.is_zero() => return Err(error),
+            Err(failed) => adapting.fail(failed),
+        }
         Ok(adapting.boxed())
     }
 
+    /// Adds the tokens of a trial.
+    fn count_trial(&self, usage: Usage) {
+        *self.used_by_trials.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+    }
+
+    /// The tokens of the trials since they were last taken.
+    fn take_used_by_trials(&self) -> Usage {
+        std::mem::take(&mut *self.used_by_trials.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Sends the request until it is answered, or until `waiting` ends.
-    async fn begin(mut self: Box<Self>, waiting: Waiting) -> Result<Begun, ModelError> {
+    async fn begin(mut self: Box<Self>, waiting: Waiting) -> Result<Begun, Failed> {
         loop {
             if waiting == Waiting::Short && self.learned.fields.contains("stream") {
                 return Ok(Begun::Whole(self));
             }
             self.wire = self.wire_of_choice();
-            let Written { body, notices, prefix } = self.write()?;
+            let Written { body, notices, prefix } =
+                self.write().map_err(|error| Failed { error, used: self.take_used_by_trials() })?;
             self.body = Bytes::from(body);
             match self.caller.send(self.wire, &self.model, self.body.clone()).await {
                 Ok(response) => {
@@ -165,7 +189,7 @@ impl Attempt {
     }
 
     /// Makes the call again after its answer was refused before anything of it was shown.
-    async fn begin_again(mut self: Box<Self>, error: ModelError, report: Report) -> Result<Begun, ModelError> {
+    async fn begin_again(mut self: Box<Self>, error: ModelError, report: Report) -> Result<Begun, Failed> {
         if self.mend(&error, &report).await { self.begin(Waiting::Short).await } else { self.give_up(error, &report) }
     }
 
@@ -248,7 +272,7 @@ impl Attempt {
     /// Ends a call that cannot be mended. What the vendor's filter declines is a refusal, not a failure. What sounds like an
     /// overflow in words that nobody knows is taken for one: a conversation that is compacted for nothing goes on, one that
     /// is never compacted does not.
-    fn give_up(self: Box<Self>, error: ModelError, report: &Report) -> Result<Begun, ModelError> {
+    fn give_up(self: Box<Self>, error: ModelError, report: &Report) -> Result<Begun, Failed> {
         if error.is_retryable() {
             self.caller.unfinished.keep(&self);
         }
@@ -258,13 +282,14 @@ impl Attempt {
                 && report.sounds_like_overflow()
                 && matches!(error.kind, ModelErrorKind::Rejected | ModelErrorKind::Unavailable);
             let is_quoted = |words: &str| adapt::is_quoted(&self.body, words);
-            return Err(match error.kind {
+            let error = match error.kind {
                 ModelErrorKind::ContextOverflow if self.is_small() && report.is_echo(is_quoted) => {
                     ModelError { kind: ModelErrorKind::Rejected, ..error }
                 }
                 _ if may_overflow && !self.is_small() => ModelError { kind: ModelErrorKind::ContextOverflow, ..error },
                 _ => error,
-            });
+            };
+            return Err(Failed { error, used: self.take_used_by_trials() });
         }
         let failures = self.caller.failures.clone();
         Ok(Begun::Answer(Box::new(AnswerStream::declined(self.wire, failures, report.words())), self))
@@ -272,14 +297,24 @@ impl Attempt {
 
     /// The wire of the call: another one than usual where the provider has asked for it.
     fn wire_of_choice(&self) -> &'static dyn Wire {
-        let is_other = self.wire.name() == chat::NAME && self.learned.wants_responses;
-        if is_other { &responses::Responses } else { self.wire }
+        match self.wire.name() {
+            chat::NAME if self.learned.wants_responses && !self.learned.wants_chat => &responses::Responses,
+            responses::NAME if self.learned.wants_chat => &chat::Chat,
+            _ => self.wire,
+        }
     }
 
     /// What a refusal's words ask to leave out.
     fn change(&self, report: &Report) -> Option<Change> {
         if self.changes.count >= MAX_CHANGES {
             return None;
+        }
+        // A server that has asked for Responses itself has them.
+        let may_be_chat = self.wire.name() == responses::NAME
+            && !self.caller.settings.is_wire_configured
+            && !self.learned.wants_responses;
+        if may_be_chat && adapt::lacks_responses(report, &self.body) {
+            return Some(Change::Chat);
         }
         match adapt::change(report, &self.request, &self.body, &self.learned, self.wire.required()) {
             Some(Change::Media(_) | Change::MediaOfCall(_)) if self.changes.has_had_enough_media() => {

@@ -38,7 +38,7 @@ impl Attempt {
             self.learned.max_tools = Some(first.len());
             return true;
         }
-        let mut refused = culprits(&mut trials, &sent).await;
+        let Culprits { mut refused, untried } = culprits(&mut trials, &sent).await;
         if symptom == Symptom::Fault {
             let mut certain = Vec::new();
             for tool in refused {
@@ -49,34 +49,55 @@ impl Attempt {
             }
             refused = certain;
         }
-        tracing::debug!(model = self.from, count = refused.len(), "found the tools that are refused");
+        // Of a server that fails, nothing is left out that it was not asked about.
+        let untried = if symptom == Symptom::Fault { Vec::new() } else { untried };
+        let (count, untried_count) = (refused.len(), untried.len());
+        tracing::debug!(model = self.from, count, untried_count, "found the tools that are refused");
         self.changes.count += 1;
-        for tool in &refused {
+        for tool in &untried {
+            self.learned.untried_declarations.insert(declaration(tool));
+        }
+        for tool in refused.into_iter().chain(untried) {
             self.learned.declarations.insert(declaration(tool));
             self.learned.tools.insert(tool.name.clone());
         }
-        !refused.is_empty()
+        count + untried_count > 0
     }
 }
 
 /// The tools to leave out of some that are refused together.
-async fn culprits<'t>(trials: &mut Trials<'_>, refused: &'t [ToolSpec]) -> Vec<&'t ToolSpec> {
-    let (mut culprits, mut groups) = (Vec::new(), vec![refused]);
-    while let Some(group) = groups.pop() {
+#[derive(Default)]
+struct Culprits<'t> {
+    /// Those that are refused each by itself.
+    refused: Vec<&'t ToolSpec>,
+    /// Those of which it could not be found out in time. They are left out too, so that the agent goes on.
+    untried: Vec<&'t ToolSpec>,
+}
+
+/// Finds the tools to leave out of some that are refused together.
+async fn culprits<'t>(trials: &mut Trials<'_>, refused: &'t [ToolSpec]) -> Culprits<'t> {
+    // Each group with whether it is known to be refused.
+    let (mut culprits, mut groups) = (Culprits::default(), vec![(refused, true)]);
+    while let Some((group, is_refused)) = groups.pop() {
+        if let ([tool], true) = (group, is_refused) {
+            culprits.refused.push(tool);
+            continue;
+        }
         if group.len() == 1 || trials.are_over() {
-            culprits.extend(group);
+            culprits.untried.extend(group);
             continue;
         }
         let (first, second) = group.split_at(group.len() / 2);
-        // Tools of which it cannot be found out count as refused, so that the agent goes on.
-        if !trials.with(Suspect::Tools(first)).await.unwrap_or(true) {
-            groups.push(second);
+        let is_first = trials.with(Suspect::Tools(first)).await;
+        if is_first == Some(false) {
+            groups.push((second, is_refused));
             continue;
         }
-        if trials.are_over() || trials.with(Suspect::Tools(second)).await.unwrap_or(true) {
-            groups.push(second);
+        let is_second = if trials.are_over() { None } else { trials.with(Suspect::Tools(second)).await };
+        if is_second != Some(false) {
+            groups.push((second, is_second == Some(true)));
         }
-        groups.push(first);
+        groups.push((first, is_first == Some(true)));
     }
     culprits
 }

@@ -6,13 +6,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use everturn_core::{Block, Content, Message, ModelOptions, ToolSpec};
+use everturn_core::{Block, Content, Message, ModelOptions, ToolSpec, Usage};
 use futures_util::StreamExt;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Attempt, adapting::shows};
 use crate::{
-    model::{ModelError, ModelErrorKind, ModelRequest},
+    model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest},
     provider::{
         call::{AnswerStream, Origin, Refused},
         learned::Learned,
@@ -25,6 +25,9 @@ const MAX_TRIALS: usize = 40;
 
 /// How long a search may take. It is a part of the time that a call may take to begin.
 const LONGEST: Duration = Duration::from_secs(25);
+
+/// How long the rest of an answer is read, once it has begun.
+const LONGEST_REST: Duration = Duration::from_secs(2);
 
 /// The question of a trial.
 const QUESTION: &str = "Say ok.";
@@ -118,27 +121,57 @@ impl<'a> Trials<'a> {
         self.made += 1;
         let attempt = self.attempt;
         let Written { body, .. } = attempt.write_for(request, learned).ok()?;
+        let (mut verdict, mut usage) = (None, None);
         let trial = async {
             let response = match attempt.caller.send(attempt.wire, &attempt.model, Bytes::from(body)).await {
                 Ok(response) => response,
-                Err(Refused { error, report }) => return self.counts(&error, report.http.is_some()),
+                Err(Refused { error, report }) => {
+                    verdict = self.counts(&error, report.http.is_some());
+                    return;
+                }
             };
             let failures = attempt.caller.failures.clone();
             let mut answer = AnswerStream::new(attempt.wire, response, failures, Origin::default());
-            loop {
-                match answer.next().await? {
-                    Ok(event) if shows(&event) => return Some(false),
-                    Ok(_) => {}
-                    Err(error) => return self.counts(&error, true),
+            while let Some(event) = answer.next().await {
+                match event {
+                    Ok(event) => {
+                        usage = told(&event).or(usage);
+                        if shows(&event) {
+                            verdict = Some(false);
+                            break;
+                        }
+                    }
+                    Err(error) => {
+                        verdict = self.counts(&error, true);
+                        return;
+                    }
                 }
             }
+            // What the trial has used often comes with the end of its answer, which is short.
+            let rest = async {
+                while let Some(Ok(event)) = answer.next().await {
+                    usage = told(&event).or(usage);
+                }
+            };
+            let _ = timeout(LONGEST_REST, rest).await;
         };
-        timeout_at(self.end, trial).await.ok().flatten()
+        let _ = timeout_at(self.end, trial).await;
+        attempt.count_trial(usage.unwrap_or_default());
+        verdict
     }
 
     /// Whether an error is the symptom that is searched.
     fn counts(&self, error: &ModelError, is_answer: bool) -> Option<bool> {
         let is_fault = self.symptom == Symptom::Fault && error.kind == ModelErrorKind::Unavailable && is_answer;
         (error.kind == ModelErrorKind::Rejected || is_fault).then_some(true)
+    }
+}
+
+/// The usage that an event tells.
+fn told(event: &ModelEvent) -> Option<Usage> {
+    match event {
+        ModelEvent::Used(usage) => Some(*usage),
+        ModelEvent::Finished { usage, .. } => *usage,
+        _ => None,
     }
 }

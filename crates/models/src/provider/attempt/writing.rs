@@ -14,7 +14,7 @@ use crate::{
         adapt,
         calls_as_text::{join_neighbours, write_calls_as_text},
         catalog, instructions,
-        learned::{Learned, MediaDigest},
+        learned::{Learned, MediaDigest, declaration},
         left_out,
         patch::patch,
         wire::{Ask, Written},
@@ -101,6 +101,7 @@ impl Attempt {
         let why = format!("the tool {name} is left out: ");
         let why = match written.notices.iter().find_map(|notice| notice.strip_prefix(&why)) {
             Some(why) => why.to_owned(),
+            None if self.is_untried(name) => "the search for refused tools ended before it was tried".to_owned(),
             None if self.learned.tools.contains(name) => "its provider refuses the declaration".to_owned(),
             None => "it is not among the tools of the call".to_owned(),
         };
@@ -217,22 +218,39 @@ impl Attempt {
         sent_tools(&self.request, &self.learned)
     }
 
+    /// Whether a tool is left out because the search for refused tools ended before it was tried.
+    fn is_untried(&self, name: &str) -> bool {
+        let untried = &self.learned.untried_declarations;
+        let is_it = |tool: &ToolSpec| tool.name == name && untried.contains(&declaration(tool));
+        self.learned.tools.contains(name) && self.request.tools.iter().any(is_it)
+    }
+
     fn tell_of_tools(&self, notices: &mut Vec<String>) {
         let (learned, model) = (&self.learned, &self.model);
-        let refused = self.request.tools.iter().filter(|tool| learned.tools.contains(&tool.name));
-        let refused: Vec<&str> = refused.map(|tool| tool.name.as_str()).collect();
+        let left_out = self.request.tools.iter().filter(|tool| learned.tools.contains(&tool.name));
+        let (untried, refused): (Vec<&ToolSpec>, Vec<&ToolSpec>) =
+            left_out.partition(|tool| learned.untried_declarations.contains(&declaration(tool)));
+        let names = |tools: &[&ToolSpec]| named(&tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>());
         match refused.as_slice() {
             [] => {}
             [tool] => {
-                notices.push(format!("the tool {tool} is left out: the provider of {model} refuses its declaration"));
+                let name = &tool.name;
+                notices.push(format!("the tool {name} is left out: the provider of {model} refuses its declaration"));
             }
             tools => {
-                let (count, names) = (tools.len(), named(tools));
+                let (count, names) = (tools.len(), names(tools));
                 notices.push(format!(
-                    "{count} tools are left out: the provider of {model} refuses their declarations, or was not asked about \
-                     them in time: {names}"
+                    "{count} tools are left out: the provider of {model} refuses their declarations: {names}"
                 ));
             }
+        }
+        if !untried.is_empty() {
+            let (count, names) = (untried.len(), names(&untried));
+            let are = if count == 1 { "tool is" } else { "tools are" };
+            notices.push(format!(
+                "{count} {are} left out: the provider of {model} refuses some tools, and the search for them ended before these \
+                 were tried: {names}"
+            ));
         }
         let Some(most) = learned.max_tools else { return };
         let sent: HashSet<&str> = self.sent_tools().map(|tool| tool.name.as_str()).collect();

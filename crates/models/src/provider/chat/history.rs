@@ -62,7 +62,10 @@ pub(super) struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_text: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_details: Option<Vec<Value>>,
+    pub(super) reasoning_details: Option<Vec<Value>>,
+    /// What was sent before the answer when its details were given; see [`proof::Proof::prefix`].
+    #[serde(skip)]
+    pub(super) prefix: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ToolCall<'a>>,
 }
@@ -185,12 +188,13 @@ fn answer<'a>(
     ids: &mut CallIds<'a>,
 ) -> Answer<'a> {
     let kept = proven.filter(|_| !ask.without_proofs).and_then(|(record, thinking)| {
-        let proof = proof::read::<Own>(NAME, record).filter(|proof| proof.from == ask.from)?;
-        Kept::of(proof.place(&text, calls)?, thinking)
+        let mut proof = proof::read::<Own>(NAME, record).filter(|proof| proof.from == ask.from)?;
+        let prefix = proof.prefix.take();
+        Some(Kept { prefix, ..Kept::of(proof.place(&text, calls)?, thinking)? })
     });
     let unproven = unproven.filter(|_| !ask.without_proofs);
-    let Kept { field, details, parts, marks } = kept.unwrap_or_default();
-    let mut answer = Answer::default();
+    let Kept { field, details, parts, marks, prefix } = kept.unwrap_or_default();
+    let mut answer = Answer { prefix, ..Answer::default() };
     let has_calls = !calls.is_empty();
     // Cerebras refuses other names, and says nothing about why.
     let field = field.filter(|(name, _)| rules.server != Server::Cerebras || *name == "reasoning");
@@ -247,6 +251,7 @@ struct Kept<'a> {
     /// The content, where reasoning was a part of it.
     parts: Option<Vec<Value>>,
     marks: Vec<Mark>,
+    prefix: Option<String>,
 }
 
 /// What the provider said of one call.

@@ -1,5 +1,6 @@
 //! OpenAI's chat completions, as many servers speak them: vLLM, llama.cpp, OpenRouter, DeepSeek, Mistral and so on.
 
+mod binding;
 mod cache_marks;
 mod decode;
 mod details;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    cache_marks,
+    binding, cache_marks,
     history::{self as messages, Message, TextContent},
     server::{self, Family, Rules, Server, Structure},
     thinking::{self, Plan},
@@ -119,6 +119,10 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
         messages.push(Message::System { content: TextContent::new(system, &rules) });
     }
     messages::write(ask, &rules, &mut messages);
+    let prefix = match rules.binds_thinking {
+        true => Some(binding::leave_out_foreign(&mut messages, &tools)?),
+        false => None,
+    };
     if rules.cache_marks {
         cache_marks::mark(&mut messages, ask.ends_with_wish);
     }
@@ -159,7 +163,7 @@ pub(super) fn write(ask: &Ask<'_>) -> Result<Written, serde_json::Error> {
         prompt_cache_key: request.cache_key.as_deref().filter(|_| rules.cache_key).map(cache_key),
         thinking: plan.fields,
     };
-    Ok(Written { body: serde_json::to_vec(&body)?, notices, ..Written::default() })
+    Ok(Written { body: serde_json::to_vec(&body)?, notices, prefix })
 }
 
 fn tools<'a>(ask: &Ask<'a>, rules: &Rules, notices: &mut Vec<String>) -> Vec<Tool<'a>> {

@@ -128,6 +128,8 @@ pub(super) struct Rules {
     pub(super) usage_option: bool,
     /// Whether it takes `prompt_cache_key`.
     pub(super) cache_key: bool,
+    /// Whether the provider behind it takes reasoning back only after the same request as when it was given.
+    pub(super) binds_thinking: bool,
     /// Whether the cache of the provider behind it keeps only what requests mark.
     pub(super) cache_marks: bool,
     /// Whether it takes `parallel_tool_calls`.
@@ -154,6 +156,7 @@ pub(super) fn rules(ask: &Ask<'_>) -> Rules {
         (Server::Mistral, Family::Other) => Family::Mistral,
         (_, family) => family,
     };
+    let is_claude = server == Server::OpenRouter && ask.model.trim_start_matches('~').starts_with("anthropic/");
     let is_mistral = server == Server::Mistral || family == Family::Mistral;
     Rules {
         server,
@@ -177,9 +180,8 @@ pub(super) fn rules(ask: &Ask<'_>) -> Rules {
         ),
         usage_option: server != Server::Mistral,
         cache_key: matches!(server, Server::OpenAi | Server::Azure | Server::Cerebras | Server::Mistral | Server::Xai),
-        cache_marks: server == Server::OpenRouter
-            && ask.model.trim_start_matches('~').starts_with("anthropic/")
-            && !ask.learned.fields.contains("cache_control"),
+        binds_thinking: is_claude,
+        cache_marks: is_claude && !ask.learned.fields.contains("cache_control"),
         parallel_option: !matches!(server, Server::Cerebras | Server::MiniMax),
         empty_text: is_mistral || server == Server::Gemini || ask.learned.wants_empty_text,
         bridge: is_mistral,

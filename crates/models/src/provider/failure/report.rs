@@ -254,7 +254,7 @@ impl Report {
     }
 
     /// Whether it has no word of what is wrong: no body, a page for people, or the name of the status.
-    pub(super) fn says_nothing(&self) -> bool {
+    pub(in crate::provider) fn says_nothing(&self) -> bool {
         let words = self.words.trim().to_lowercase();
         let is_status = ["", "error", "bad request", "unprocessable entity"].contains(&words.as_str());
         is_status || words.starts_with('<') || words.contains("(no body)")

@@ -24,7 +24,7 @@ use super::{
 pub(super) struct Responses;
 
 /// Its name in records. Persisted.
-const NAME: &str = "responses";
+pub(super) const NAME: &str = "responses";
 
 impl Wire for Responses {
     fn name(&self) -> &'static str {

@@ -16,12 +16,12 @@ use super::{
     chat::Chat,
     learned::Learned,
     responses::Responses,
-    wire::{Ask, Settings, Wire},
+    wire::{Ask, Settings, Wire, Written},
 };
 use crate::model::{DocumentContent, ModelRequest};
 
-/// The body that a wire writes, one field a line, then the notices. Fields that never change are left out.
-fn written(wire: &dyn Wire, host: &str, model: &str, request: &ModelRequest, without_proofs: bool) -> Vec<String> {
+/// A request as a wire writes it.
+fn write(wire: &dyn Wire, host: &str, model: &str, request: &ModelRequest, without_proofs: bool) -> Written {
     let settings = Settings { host: host.to_owned(), ..Settings::default() };
     let from = format!("p/{model}");
     let ask = Ask {
@@ -34,7 +34,12 @@ fn written(wire: &dyn Wire, host: &str, model: &str, request: &ModelRequest, wit
         without_proofs,
         ends_with_wish: false,
     };
-    let written = wire.write(&ask).unwrap();
+    wire.write(&ask).unwrap()
+}
+
+/// The body that a wire writes, one field a line, then the notices. Fields that never change are left out.
+fn written(wire: &dyn Wire, host: &str, model: &str, request: &ModelRequest, without_proofs: bool) -> Vec<String> {
+    let written = write(wire, host, model, request, without_proofs);
     let body: Value = serde_json::from_slice(&written.body).unwrap();
     let mut lines = Vec::new();
     for (name, value) in body.as_object().unwrap() {

@@ -5,7 +5,7 @@ use everturn_core::{CallId, Content, Message, ToolUse};
 use expect_test::{Expect, expect};
 use futures_util::{FutureExt, StreamExt, stream};
 
-use super::{OPENAI, written};
+use super::{OPENAI, write, written};
 use crate::{
     model::{ModelEvent, ModelRequest},
     provider::{
@@ -21,7 +21,9 @@ use crate::{
 fn check(wire: &dyn Wire, host: &str, model: &str, answer: &str, expect: Expect) {
     let body = stream::iter([Ok(Bytes::copy_from_slice(answer.as_bytes()))]).boxed();
     let failures = Failures { provider: "p".into(), secrets: Vec::new() };
-    let origin = Origin { wire: wire.name(), from: format!("p/{model}"), prefix: None };
+    let first = ModelRequest { messages: [Message::user("Go.")].into(), ..ModelRequest::default() };
+    let prefix = write(wire, host, model, &first, false).prefix;
+    let origin = Origin { wire: wire.name(), from: format!("p/{model}"), prefix };
     let items: Vec<_> = AnswerStream::new(wire, body, failures, origin).collect().now_or_never().unwrap();
     let (mut thinking, mut signature, mut text, mut calls) = (String::new(), None, String::new(), Vec::new());
     for item in items {
