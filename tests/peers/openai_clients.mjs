@@ -212,6 +212,63 @@ scenario('ai-sdk image', [''], async () => {
   deepStrictEqual((await generateText({ model: plain, messages: user(content) })).text, seen);
 });
 
+// Turns that wait for a person. The agent `clerk` asks with a form, or has a tool that needs an approval; the server gives up
+// waiting after 20 s, and a stream gets a comment before. The model is asked the same only once, unless a client sends its
+// request again.
+
+const clerk = createOpenAICompatible({ name: 'everturn', baseURL: url, apiKey: key })('clerk');
+
+function waits(name, run) {
+  for (const [kind, tool] of [['form', 'request_form'], ['approval', 'box__echo']]) {
+    scenarios.push({ name: `${name}+${kind}`, run: () => run(`waiting: ${name} ${tool}`) });
+  }
+}
+
+// What the error says is tried out: the form is open where it says.
+async function told({ code, message, waiting }) {
+  deepStrictEqual(code, 'waiting_for_person');
+  const [form] = waiting.form_ids;
+  for (const part of [form, waiting.session_id, '/api/v1/sessions/stream', waiting.stream]) ok(message.includes(part), message);
+  const shown = await fetch(new URL(`/api/v1/forms/${form}`, url), { headers: { authorization: `Bearer ${key}` } });
+  deepStrictEqual((await shown.json()).status, 'open');
+}
+
+waits('openai-node waits', async (text) => {
+  const asked = client.chat.completions.create({ model: 'clerk', messages: user(text) });
+  const error = await asked.then(() => null, (error) => error);
+  ok(error instanceof OpenAI.ConflictError, `${error}`);
+  await told(error.error);
+});
+
+waits('openai-node waits_stream', async (text) => {
+  const stream = await client.chat.completions.create({ model: 'clerk', messages: user(text), stream: true });
+  const error = await (async () => { for await (const _ of stream); })().then(() => null, (error) => error);
+  ok(error instanceof OpenAI.APIError, `${error}`);
+  await told(error.error);
+});
+
+waits('openai-node waits_helper', async (text) => {
+  const stream = client.chat.completions.stream({ model: 'clerk', messages: user(text) });
+  const error = await stream.finalChatCompletion().then(() => null, (error) => error);
+  ok(error instanceof OpenAI.OpenAIError, `${error}`);
+  await told(error.error ?? error.cause.error);
+});
+
+// The SDK repeats every 409, so it is given another status.
+waits('ai-sdk waits_generate', async (prompt) => {
+  const error = await generateText({ model: clerk, prompt }).then(() => null, (error) => error);
+  deepStrictEqual([error?.name, error?.statusCode, error?.isRetryable], ['AI_APICallError', 422, false]);
+  await told(JSON.parse(error.responseBody).error);
+});
+
+waits('ai-sdk waits_stream', async (prompt) => {
+  let error = null;
+  const result = streamText({ model: clerk, prompt, onError: (event) => (error = event.error) });
+  for await (const part of result.fullStream) if (part.type === 'error') error = part.error;
+  // The SDK gives the words alone.
+  ok(String(error?.message ?? error).includes('waits for a person'), JSON.stringify(error));
+});
+
 let failed = 0;
 const wanted = scenarios.filter(({ name }) => !only.length || only.some((word) => name.includes(word)));
 await Promise.all(

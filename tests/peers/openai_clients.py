@@ -16,6 +16,7 @@ from openai_scenarios import ONLY, SCENARIOS
 
 import openai_python_sdk
 import openai_frameworks
+import openai_waiting
 
 
 def name_of(function):

@@ -3,7 +3,7 @@ clients at once and no test has to script it first.
 
 What the last message of the user says decides:
 
-- the name of a tool that is offered: it is called, all that are named at once; `both`: with Oslo and with Rome;
+- the name of a tool that is offered: it is called, all that are named at once, `request_form` with a form that fits it; `both`: with Oslo and with Rome;
   `again`: once more after the first results
 - `silence`: 16 s before the first token of the first answer, and 16 s between tokens of the last one
 - `hiccup`: the first attempt at every answer is a 503
@@ -209,6 +209,9 @@ def answer(body):
         made = []
         for name in names:
             schema = tools[name].get("parameters", {})
+            if name == "request_form":
+                made.append({"name": name, "input": {"kind": "approval", "title": "May I?"}})
+                continue
             cities = ("Oslo", "Rome") if "both" in words.split() and name in words else (CITIES[rounds % 3 if name in named else 0],)
             made += [{"name": name, "input": value_for(schema, schema, "", city)} for city in cities]
         if body.get("parallel_tool_calls") is False:

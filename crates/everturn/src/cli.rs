@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use everturn_http::{Quotas, TlsFiles};
@@ -131,6 +131,11 @@ struct ServeArgs {
 }
 
 impl Cli {
+    /// Reads the command line; ends the process where it is wrong, or asks for help.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Self {
+        Self::parse_from(config_after_command(arguments.into_iter().collect()))
+    }
+
     /// Does what the command line asks for.
     pub fn run(self, environment: &Environment) -> ExitCode {
         let done = |()| ExitCode::SUCCESS;
@@ -161,6 +166,22 @@ impl Cli {
             }
         }
     }
+}
+
+/// Moves a `--config FILE` that stands before a command behind it, where every command that reads the configuration takes it.
+fn config_after_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let flag = match arguments.get(1).and_then(|flag| flag.to_str()) {
+        Some("-c" | "--config") => 2,
+        Some(flag) if flag.starts_with("--config=") || (flag.starts_with("-c") && flag.len() > 2) => 1,
+        _ => return arguments,
+    };
+    let command = arguments.get(1 + flag).and_then(|word| word.to_str());
+    if command.is_some_and(|word| Cli::command().find_subcommand(word).is_some()) {
+        let moved: Vec<OsString> = arguments.drain(1..=flag).collect();
+        let end = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
+        arguments.splice(end..end, moved);
+    }
+    arguments
 }
 
 /// Why a command did not do what it was asked.

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use everturn::{cli::Cli, config::Environment, guard};
 
 #[global_allocator]
@@ -13,7 +12,7 @@ fn main() -> ExitCode {
     if let Some(code) = guard::run(std::env::args_os()) {
         return code;
     }
-    let cli = Cli::parse();
+    let cli = Cli::read(std::env::args_os());
     // Fails only if a provider is installed already, and then there is one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     cli.run(&Environment::new(std::env::vars_os()))

@@ -143,6 +143,11 @@ impl IntoResponses for ChatErrors {
                 told(415, "unsupported_media_type", None, "the body must be JSON: send Content-Type: application/json"),
             ),
             (
+                422,
+                "To the AI SDK, in place of a 409 that must not be sent again: that SDK repeats every 409",
+                told(422, "waiting_for_person", None, "the turn waits for a person to answer form_1"),
+            ),
+            (
                 502,
                 "The model's provider refused, or answered nonsense",
                 told(502, "LLM_PROVIDER_ERROR", None, "the provider answered 400: no such model"),
@@ -155,7 +160,7 @@ impl IntoResponses for ChatErrors {
         ]);
         let mut answers = errors::<ErrorSchema>(answers);
         // Where there is a turn already, or another attempt would be no better.
-        for status in ["409", "429", "500", "502", "503", "504"] {
+        for status in ["409", "422", "429", "500", "502", "503", "504"] {
             if let Some(RefOr::T(answer)) = answers.get_mut(status) {
                 for (name, keywords, description) in [
                     ("X-Session-Id", json!({ "type": "string" }), "The session, if the turn was begun"),

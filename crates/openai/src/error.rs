@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::waiting::WaitingOut;
 
 /// Tells the SDKs whether to send a request again by themselves. Without it they do after 408, 409, 429 and 5xx.
-const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// How long clients should wait before they try a busy or troubled server again.
 const RETRY_AFTER: u32 = 2;
 /// The SDKs do not wait longer than this, they come sooner instead.

@@ -25,6 +25,7 @@ mod projection;
 mod reasoning;
 mod request;
 mod response_format;
+mod retries;
 mod routes;
 mod tool_choice;
 mod waiting;

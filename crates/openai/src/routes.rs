@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use axum::extract::OriginalUri;
 use everturn_core::Timestamp;
 use everturn_engine::Engine;
 use everturn_http::{BodyLimits, Caller, Keys, Scope, document};
 use http::{HeaderMap, StatusCode};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{attempts::Attempts, chat, description::ErrorSchema, error::ApiError, models};
+use crate::{attempts::Attempts, chat, description::ErrorSchema, error::ApiError, models, retries};
 
 /// What the routes need.
 #[derive(Clone, Debug)]
@@ -72,13 +73,28 @@ pub fn routes(openai: OpenAi) -> OpenApiRouter {
                 ApiError::new(StatusCode::METHOD_NOT_ALLOWED, Some("method_not_allowed"), message)
             })
             .fallback(nothing_here)
+            .layer(axum::middleware::from_fn(retries::keep_from_repeating))
             .with_state(api)
     });
     // The prefix with a slash is no path of its own to the router.
     OpenApiRouter::default().route("/v1/", axum::routing::any(nothing_here)).nest("/v1", routes)
 }
 
-async fn nothing_here() -> ApiError {
-    let message = "there is nothing here; this server has /v1/chat/completions and /v1/models";
+/// What there is, for clients that look for something else.
+const PATHS: &str = "this server has POST /v1/chat/completions, GET /v1/models and GET /v1/models/{model}";
+/// How clients that use the Responses API by default are told to use chat completions.
+const INSTEAD: &str = "the Responses API is not served here; use chat completions, POST /v1/chat/completions: \
+    client.chat.completions.create(…) with OpenAI's SDKs, openai.chat(model) with the AI SDK's @ai-sdk/openai, \
+    OpenAIChatCompletionsModel with the Agents SDK, OpenAIChatModel with pydantic-ai, use_responses_api=False with LangChain";
+
+async fn nothing_here(OriginalUri(uri): OriginalUri) -> ApiError {
+    let path = uri.path();
+    let is_responses = path.strip_prefix("/v1/responses").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let message = if is_responses {
+        INSTEAD.to_owned()
+    } else {
+        let shown: String = path.chars().take(128).collect();
+        format!("there is nothing at {shown}; {PATHS}")
+    };
     ApiError::new(StatusCode::NOT_FOUND, Some("unknown_url"), message)
 }

@@ -1,3 +1,4 @@
+mod bench;
 mod licences;
 mod links;
 mod repository;

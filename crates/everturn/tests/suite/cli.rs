@@ -339,6 +339,45 @@ fn a_bad_file() {
     );
 }
 
+/// The file may stand before the command, as for the server itself.
+#[test]
+fn a_file_before_the_command() {
+    let folder = folder();
+    std::fs::write(folder.path().join("bad.toml"), GOOD.replace("demo/load", "dmo/load")).unwrap();
+    for arguments in [
+        &["-c", "bad.toml", "config", "check"][..],
+        &["-cbad.toml", "config", "check", "--listen", "127.0.0.1:8082"],
+        &["--config", "bad.toml", "serve"],
+        &["--config=bad.toml", "mcp", "list"],
+        &["-c", "bad.toml", "models", "list"],
+        &["-c", "bad.toml"],
+    ] {
+        check(
+            folder.path(),
+            arguments,
+            &[],
+            expect![[r#"
+                exit: 1
+                ----- stdout
+                ----- stderr
+                error: there is no provider `dmo` for the model `dmo/load`
+                  --> bad.toml:9:9
+
+                hint: did you mean `demo/load`?
+            "#]],
+        );
+    }
+    // These read the store's place in it alone.
+    std::fs::write(folder.path().join("elsewhere.toml"), "store = 'sqlite:elsewhere/keys.db'").unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_everturn"));
+        command.args(arguments).current_dir(folder.path()).env_clear().output().unwrap().status
+    };
+    assert!(run(&["-c", "elsewhere.toml", "keys", "create", "--quiet"]).success());
+    assert!(folder.path().join("elsewhere/keys.db").exists());
+    assert!(run(&["-c", "elsewhere.toml", "vacuum"]).success());
+}
+
 #[test]
 fn a_file_that_is_not_there() {
     check(

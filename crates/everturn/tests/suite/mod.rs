@@ -21,6 +21,7 @@ mod native;
 mod network;
 mod openai;
 mod private_memory;
+mod quick_starts;
 mod shutdown;
 mod start;
 mod tenants;

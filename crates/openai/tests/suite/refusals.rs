@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::harness::{Server, tool, user};
+use super::harness::{Answer, Server, tool, user};
 
 #[tokio::test]
 async fn keys_and_scopes() {
@@ -62,4 +62,16 @@ async fn paths() {
         assert_eq!(server.get(path).await.refusal(404).0, "unknown_url", "{path}");
     }
     assert_eq!(server.get("/v1/chat/completions").await.refusal(405).0, "method_not_allowed");
+    let message = |answer: Answer| answer.json(404)["error"]["message"].as_str().unwrap().to_owned();
+    let told = message(server.get("/v1/embeddings").await);
+    for path in ["/v1/embeddings", "/v1/chat/completions", "/v1/models"] {
+        assert!(told.contains(path), "{told}");
+    }
+    // What the AI SDK and OpenAI's Agents SDK call unless they are told otherwise.
+    let body = json!({ "model": "demo", "input": "hi" }).to_string();
+    let told = message(server.send("POST", "/v1/responses", &[("content-type", "application/json")], body).await);
+    for advice in ["client.chat.completions", "openai.chat(model)", "OpenAIChatCompletionsModel"] {
+        assert!(told.contains(advice), "{told}");
+    }
+    assert_eq!(message(server.get("/v1/responses/resp_1").await), told);
 }

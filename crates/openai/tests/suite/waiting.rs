@@ -40,6 +40,22 @@ async fn an_answer_in_one_piece_does_not_wait_for_ever() {
     assert_eq!((text(&chunks), finish(&chunks)), ("\n\nOslo it is".to_owned(), "stop".to_owned()));
 }
 
+/// The AI SDK repeats every 409, whatever `x-should-retry` says.
+#[tokio::test]
+async fn the_ai_sdk_is_kept_from_asking_again() {
+    let server = Server::start([Reply::calls("", &[form()]), Reply::calls("", &[form()])]).await;
+    let body = json!({ "messages": [user("hi")] }).to_string();
+    let json = ("content-type", "application/json");
+    let agent = ("user-agent", "ai/6.0.1 ai-sdk/provider-utils/4.0.0 runtime/node.js/22");
+    let answer = server.send("POST", "/v1/chat/completions", &[json, agent], body.clone()).await;
+    assert_eq!(answer.refusal(422).0, "waiting_for_person");
+    let other = ("user-agent", "OpenAI/JS 6.1.0");
+    assert_eq!(
+        server.send("POST", "/v1/chat/completions", &[json, other], body).await.refusal(409).0,
+        "waiting_for_person"
+    );
+}
+
 #[tokio::test]
 async fn a_stream_does_not_wait_for_ever() {
     let server = Server::start([Reply::calls("One moment.", &[form()])]).await;

@@ -1,7 +1,9 @@
 //! Frameworks that nobody here wrote, unmodified, against the program and a model behind it that is silent for 16 s, refuses
-//! an attempt or breaks off in the middle.
+//! an attempt or breaks off in the middle; and turns that wait for a person, which each of them must raise as an error and ask
+//! for once only.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -48,11 +50,17 @@ fn upstream() -> Upstream {
 #[track_caller]
 fn check(mut command: Command) {
     let upstream = upstream();
+    // `clerk` has a form and a tool that asks first. Its scenarios wait for as long as those of a silent model.
     let home = Home::new(&format!(
-        "[providers.told]\nkind = 'openai'\nbase_url = '{}'\nwire = 'chat'\n\
+        "[openai]\nwait = '20s'\n\
+         [providers.told]\nkind = 'openai'\nbase_url = '{}'\nwire = 'chat'\n\
+         [mcp.box]\ncommand = ['{}', '-I', '-S', '{}']\n\
          [[agents]]\nname = 'assistant'\nmodel = 'told/told'\n\
+         [[agents]]\nname = 'clerk'\nmodel = 'told/told'\ntitles = false\ntools = ['request_form', 'box/echo']\n\
          [[keys]]\nkey = '{}'\ntenant = 'acme'\nscopes = ['chat', 'read']\n",
         upstream.url,
+        python().display(),
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/mcp/server.py").display(),
         key("acme")
     ));
     let server: Server = home.start();
@@ -64,8 +72,21 @@ fn check(mut command: Command) {
     assert!(output.status.success() && failed.is_empty(), "{}\n{words}", failed.join("\n"));
     assert!(text.lines().filter(|line| line.contains(" ok")).count() > 50, "{text}\n{words}");
     let address = upstream.url.trim_start_matches("http://").trim_end_matches("/v1").parse().unwrap();
-    let problems = Client { address, key: None }.send("GET", "/__problems", "");
-    assert_eq!(problems.body, "[]", "the model was sent what OpenAI refuses");
+    let model = Client { address, key: None };
+    assert_eq!(model.send("GET", "/__problems", "").body, "[]", "the model was sent what OpenAI refuses");
+    let journal = model.send("GET", "/__journal", "").json();
+    let mut waiting = BTreeMap::<&str, usize>::new();
+    for asked in journal.as_array().unwrap() {
+        let last = &asked["messages"].as_array().unwrap().last().unwrap()["content"];
+        if let Some(text) = last.as_str().filter(|text| text.starts_with("waiting: ")) {
+            *waiting.entry(text).or_default() += 1;
+        }
+    }
+    assert!(waiting.len() >= 10, "{waiting:?}");
+    assert!(
+        waiting.values().all(|times| *times == 1),
+        "a client sent a request again that waits for a person: {waiting:?}"
+    );
 }
 
 #[test]
