@@ -266,7 +266,7 @@ impl Attempt {
             });
         }
         let failures = self.caller.failures.clone();
-        Ok(Begun::Answer(Box::new(AnswerStream::declined(self.wire, failures, report.words())), self))
+        Ok(Begun::Answer(Box::new(AnswerStream::declined(self.wire, failures, report.shown())), self))
     }
 
     /// The wire of the call: another one than usual where the provider has asked for it.
