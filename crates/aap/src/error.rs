@@ -75,6 +75,7 @@ impl ApiError {
             SubmitError::Update(UpdateError::Seal(_)) => Self::internal(&error),
             SubmitError::KeyReused { .. }
             | SubmitError::QueueFull { .. }
+            | SubmitError::TenantQueueFull { .. }
             | SubmitError::FormClosed { .. }
             | SubmitError::Exists { .. }
             | SubmitError::Deleted { .. }

@@ -32,6 +32,7 @@ use crate::{
     queue::Queues,
     reader::{EventReader, ReadError, TurnReader},
     session_reader::Watchers,
+    slots::Waiting,
     tail::Tail,
     titles::Naming,
     turn_log::deleted,
@@ -92,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) keys: Gates,
     /// For what changes a session.
     pub(crate) sessions: Gates,
+    /// For submissions that join a queue of a tenant; counts them, and lets them in together.
+    pub(crate) tenant_queues: Gates,
     pub(crate) waker: Waker,
     pub(crate) timelines: Timelines,
     pub(crate) naming: Naming,
@@ -102,6 +105,7 @@ pub(crate) struct Shared {
     pub(crate) accounts: Arc<dyn Accounts>,
     pub(crate) notices: Notices,
     pub(crate) queued: AtomicUsize,
+    pub(crate) waiting: Waiting,
     pub(crate) drain: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -148,6 +152,8 @@ impl Engine {
             summaries: KnownSummaries::default(),
             keys: Gates::default(),
             sessions: Gates::default(),
+            tenant_queues: Gates::default(),
+            waiting: Waiting::default(),
             waker: Waker::default(),
             timelines,
             naming: Naming::default(),

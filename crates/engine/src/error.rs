@@ -73,6 +73,15 @@ pub enum SubmitError {
         /// How many may wait.
         limit: usize,
     },
+    /// Too many messages wait in all sessions of the tenant.
+    #[error(
+        "{limit} messages are waiting in all sessions of this tenant, which is the limit (limits.tenant_queue); \
+         wait until some have been answered"
+    )]
+    TenantQueueFull {
+        /// How many may wait.
+        limit: usize,
+    },
     /// The session does not wait for this form.
     #[error("the form {form} is not open: it was answered before, has expired, or was never asked in this session")]
     FormClosed {

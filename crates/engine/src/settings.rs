@@ -63,6 +63,8 @@ pub struct Settings {
     pub pause_max: Duration,
     /// How many messages may wait in a session for the turn under way to end.
     pub session_queue: usize,
+    /// How many messages may wait so in all sessions of a tenant.
+    pub tenant_queue: usize,
     /// How long people have to answer a form; `None` for ever.
     pub form_expiry: Option<Duration>,
     /// How long people have to say whether a tool may run; `None` for ever.
@@ -100,6 +102,7 @@ impl Default for Settings {
             retry_max: Duration::from_secs(30),
             pause_max: Duration::from_secs(24 * 60 * 60),
             session_queue: 100,
+            tenant_queue: 1_000,
             form_expiry: Some(Duration::from_secs(7 * 24 * 60 * 60)),
             approval_expiry: None,
             question_patience: Duration::from_secs(10 * 60),

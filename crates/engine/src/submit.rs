@@ -339,6 +339,18 @@ impl Engine {
                 SubmitError::Rejected(Refusal::Changed)
             });
         }
+        // Joins the tenant's count before the store is asked: every other submission is in one of the counts, or in both.
+        let of_tenant = self.0.tenant_queues.of(&submit.tenant, "");
+        let joining_of_tenant = of_tenant.join();
+        let (limit, joining) = (self.0.settings.tenant_queue as u64, of_tenant.joining() as u64);
+        let queued = self.0.store.queued_of_tenant(&submit.tenant).await?;
+        if queued.saturating_add(joining) > limit {
+            return Err(if queued >= limit || joining == 1 {
+                SubmitError::TenantQueueFull { limit: self.0.settings.tenant_queue }
+            } else {
+                SubmitError::Rejected(Refusal::Changed)
+            });
+        }
         let keeps_settings = place.config == head.config;
         let joining = judging.gate.map(Gate::join);
         let queued = self.queue_turn(submit, place, head)?;
@@ -346,7 +358,7 @@ impl Engine {
             drop(judging.alone.take());
         }
         let started = queued.await;
-        drop(joining);
+        drop((joining, joining_of_tenant));
         started
     }
 

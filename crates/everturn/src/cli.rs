@@ -259,6 +259,9 @@ fn check_config(file: Option<PathBuf>, settings: SettingArgs, environment: &Envi
     if let Some(untimely) = untimely.flatten() {
         anstream::eprintln!("warning: {untimely}");
     }
+    for missing in config::missing_surroundings(&config, environment) {
+        anstream::eprintln!("warning: {missing}");
+    }
     anstream::println!("{}", summary(&config));
     Ok(())
 }

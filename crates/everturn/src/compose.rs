@@ -169,6 +169,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
     Settings {
         pause_max: limits.pause_max,
         session_queue: limits.session_queue,
+        tenant_queue: limits.tenant_queue,
         form_expiry: limits.form_expiry,
         approval_expiry: limits.approval_expiry,
         question_patience: limits.question_expiry,

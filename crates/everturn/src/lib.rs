@@ -12,4 +12,5 @@ mod models;
 pub mod serve;
 mod space_metrics;
 pub mod telemetry;
+mod terminal;
 mod vacuum;

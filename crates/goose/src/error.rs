@@ -114,6 +114,7 @@ impl ApiError {
             | SubmitError::Exists { .. }
             | SubmitError::TooManyPermissions { .. }
             | SubmitError::QueueFull { .. }
+            | SubmitError::TenantQueueFull { .. }
             | SubmitError::FormClosed { .. } => Self::conflict(text),
             SubmitError::KeyReused { key } => Self::key_reused(&key),
             SubmitError::Update(UpdateError::Seal(error)) => Self::internal(&error),

@@ -35,6 +35,13 @@ const BETWEEN_LISTS: Duration = Duration::from_secs(1);
 /// Longest trouble that is told, in bytes.
 const TROUBLE_BYTES: usize = 3000;
 
+/// What tenants are shown of a server that has failed. Why it failed may name its address or have its own words, so that is in the log
+/// and in [`ServerHealth::trouble`].
+const DOWN: &str = "it does not work at the moment and is being started again";
+
+/// Why a server has ended that had no fault.
+const STOPPED: &str = "it was told to stop";
+
 /// A server, in whatever state.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -139,8 +146,11 @@ impl Server {
         let name = &self.config.name;
         self.present(|present| match (&present.connection, &present.trouble) {
             (Some(connection), _) => Ok(Arc::clone(connection)),
-            (None, Some(trouble)) => {
-                Err(ToolFailure(format!("MCP server {name:?} is not running: {trouble}; it is being started again")))
+            (None, Some(trouble)) if trouble == STOPPED => {
+                Err(ToolFailure(format!("MCP server {name:?} is not running: {STOPPED}")))
+            }
+            (None, Some(_)) => {
+                Err(ToolFailure(format!("MCP server {name:?} is not running; it is being started again")))
             }
             (None, None) => {
                 Err(ToolFailure(format!("MCP server {name:?} is still being started; try again in a while")))
@@ -198,7 +208,7 @@ impl Server {
             failures = if was_healthy { 1 } else { failures + 1 };
             let delay = around.backoff.delay(failures);
             tracing::warn!(target: "everturn::mcp", server = name, failures, ?delay, "an MCP server failed: {trouble}");
-            around.tools.set_server(&name, Err(trouble.clone()));
+            around.tools.set_server(&name, Err(DOWN.to_owned()));
             self.present(|present| present.trouble = Some(trouble));
             self.state.send_replace(ServerState::Failed);
             tokio::select! {
@@ -209,8 +219,8 @@ impl Server {
             restarts.inc();
             self.present(|present| present.restarts += 1);
         }
-        around.tools.set_server(&name, Err("it was told to stop".to_owned()));
-        self.present(|present| present.trouble = Some("it was told to stop".to_owned()));
+        around.tools.set_server(&name, Err(STOPPED.to_owned()));
+        self.present(|present| present.trouble = Some(STOPPED.to_owned()));
         self.state.send_replace(ServerState::Failed);
     }
 
@@ -261,11 +271,11 @@ impl Server {
                 // First of all, so that no call begins on a connection that has ended.
                 self.present(|present| {
                     present.connection = None;
-                    present.trouble = Some(ended.clone().unwrap_or_else(|| "it was told to stop".to_owned()));
+                    present.trouble = Some(ended.clone().unwrap_or_else(|| STOPPED.to_owned()));
                 });
                 up.set(0);
-                if let Some(trouble) = &ended {
-                    around.tools.set_server(&self.config.name, Err(trouble.clone()));
+                if ended.is_some() {
+                    around.tools.set_server(&self.config.name, Err(DOWN.to_owned()));
                 }
                 connection.close().await;
                 ended

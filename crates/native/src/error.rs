@@ -115,7 +115,9 @@ impl ApiError {
             | SubmitError::RepeatedGone { .. }
             | SubmitError::TooManyPermissions { .. } => Self::new(Code::Conflict, text),
             SubmitError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
-            SubmitError::QueueFull { .. } => Self::new(Code::SessionQueueFull, text),
+            SubmitError::QueueFull { .. } | SubmitError::TenantQueueFull { .. } => {
+                Self::new(Code::SessionQueueFull, text)
+            }
             SubmitError::FormClosed { form } => Self::form_closed(&form),
             SubmitError::FormInvalid { problems, .. } => {
                 let hint = "the form stays open; its payload.schema says what it asks for";

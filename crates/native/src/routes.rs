@@ -7,7 +7,6 @@ use everturn_core::Prices;
 use everturn_engine::Engine;
 use everturn_http::{BodyLimits, Caller, Keys, Scope, document};
 use http::HeaderMap;
-use tokio::sync::Semaphore;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
@@ -17,11 +16,10 @@ use crate::{
     error::{ApiError, ErrorBody},
     forms,
     frame::Event,
-    keys, messages, permissions, sessions, spawn, stop, token, upload, usage,
+    keys, messages, permissions, sessions, spawn, stop, token, upload,
+    upload_slots::UploadSlots,
+    usage,
 };
-
-/// How many documents may be on their way to us at once: each is held in memory until it is kept.
-const UPLOADS: usize = 4;
 
 /// What the routes need.
 #[derive(Clone, Debug)]
@@ -42,7 +40,7 @@ pub struct Native {
 #[derive(Clone, Debug)]
 pub(crate) struct Api {
     native: Native,
-    pub(crate) uploads: Arc<Semaphore>,
+    pub(crate) uploads: Arc<UploadSlots>,
 }
 
 impl Deref for Api {
@@ -65,7 +63,7 @@ impl Api {
 /// The routes under `/api/v1`, all but the stream of a turn.
 pub fn routes(native: Native) -> OpenApiRouter {
     let body = DefaultBodyLimit::max(native.document_bytes.saturating_add(upload::AROUND_THE_FILE));
-    let api = Api { native, uploads: Arc::new(Semaphore::new(UPLOADS)) };
+    let api = Api { native, uploads: Arc::new(UploadSlots::new()) };
     let version_1 = OpenApiRouter::default()
         .routes(routes!(spawn::spawn))
         .routes(routes!(sessions::list))

@@ -1,21 +1,28 @@
 //! `POST /documents`: takes a document.
 //!
-//! It is read as it comes, and no further than documents may be long. Only a few are taken at once, since each is held in
-//! memory until it is kept; who comes then waits.
+//! It is read as it comes, and no further than documents may be long. Only a few are read at once, since each is held in
+//! memory until it is stored (`upload_slots.rs`); the others wait. A connection that has sent nothing yet takes no slot, and one that
+//! falls silent gives its slot back.
 
-use std::time::Duration;
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
     Json,
-    extract::{
-        Multipart, State,
-        multipart::{Field, MultipartRejection},
-    },
+    body::{Body, BodyDataStream},
+    extract::{FromRequest as _, Multipart, Request, State, multipart::Field},
     response::{IntoResponse, Response},
 };
 use bytes::{Bytes, BytesMut};
 use everturn_engine::SubmissionKey;
 use everturn_http::{IDEMPOTENCY_KEY, Scope, document, submission_key};
+use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, StatusCode};
 use tokio::time::timeout;
 
@@ -68,28 +75,53 @@ struct Upload {
         Always, NotTaken,
     ),
 )]
-pub(crate) async fn upload(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    form: Result<Multipart, MultipartRejection>,
-) -> Result<Response, ApiError> {
+pub(crate) async fn upload(State(api): State<Api>, headers: HeaderMap, request: Request) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let form = form.map_err(|error| {
+    let (parts, body) = request.into_parts();
+    let mut chunks = body.into_data_stream();
+    let first = timeout(SILENCE, chunks.next()).await.map_err(|_elapsed| silent())?;
+    let was_silent = Arc::new(AtomicBool::new(false));
+    let body = Body::from_stream(stream::iter(first).chain(stream::unfold(Rest::new(chunks, &was_silent), Rest::next)));
+    let form = Multipart::from_request(Request::from_parts(parts, body), &()).await.map_err(|error| {
         ApiError::new(Code::MediaTypeUnsupported, error.body_text())
             .hint("send the document as the field \"file\" of multipart/form-data")
     })?;
-    let slot = timeout(QUEUE_PATIENCE, api.uploads.acquire()).await.ok().and_then(Result::ok);
+    let slot = timeout(QUEUE_PATIENCE, api.uploads.acquire(&caller.tenant)).await.ok().flatten();
     let Some(_slot) = slot else {
         let message = "too many documents are being uploaded at the moment; try again later";
         return Err(ApiError::new(Code::Overloaded, message));
     };
     let Upload { name, content } = match timeout(UPLOAD_PATIENCE, read(form, api.document_bytes)).await {
+        Ok(Err(_)) if was_silent.load(Ordering::Relaxed) => return Err(silent()),
         Ok(read) => read?,
-        Err(_elapsed) => return Err(too_slow(UPLOAD_PATIENCE)),
+        Err(_elapsed) => return Err(too_slow()),
     };
     let key = key(headers, name.clone(), content.clone()).await?;
     let document = Box::pin(api.engine.upload(&caller.tenant, &name, content, key)).await?;
     Ok((StatusCode::CREATED, Json(DocumentOut::from(&document))).into_response())
+}
+
+/// A body after its first chunk. It ends with an error if the client is silent for too long, whichever field that is in.
+struct Rest {
+    chunks: BodyDataStream,
+    was_silent: Arc<AtomicBool>,
+}
+
+impl Rest {
+    fn new(chunks: BodyDataStream, was_silent: &Arc<AtomicBool>) -> Self {
+        Self { chunks, was_silent: Arc::clone(was_silent) }
+    }
+
+    async fn next(mut self) -> Option<(Result<Bytes, axum::Error>, Self)> {
+        let chunk = match timeout(SILENCE, self.chunks.next()).await {
+            Ok(chunk) => chunk?,
+            Err(_elapsed) => {
+                self.was_silent.store(true, Ordering::Relaxed);
+                Err(axum::Error::new(io::Error::from(io::ErrorKind::TimedOut)))
+            }
+        };
+        Some((chunk, self))
+    }
 }
 
 /// Reads to the end of the form; all but the file is passed over.
@@ -110,9 +142,7 @@ async fn read(mut form: Multipart, limit: usize) -> Result<Upload, ApiError> {
 
 async fn read_file(mut field: Field<'_>, limit: usize) -> Result<Bytes, ApiError> {
     let mut content = BytesMut::new();
-    loop {
-        let chunk = timeout(SILENCE, field.chunk()).await.map_err(|_elapsed| too_slow(SILENCE))??;
-        let Some(chunk) = chunk else { return Ok(content.freeze()) };
+    while let Some(chunk) = field.chunk().await? {
         if content.len() + chunk.len() > limit {
             return Err(ApiError::new(
                 Code::DocumentSizeExceeded,
@@ -122,6 +152,7 @@ async fn read_file(mut field: Field<'_>, limit: usize) -> Result<Bytes, ApiError
         }
         content.extend_from_slice(&chunk);
     }
+    Ok(content.freeze())
 }
 
 /// The key covers the file alone: the rest of the body differs each time that a client sends it.
@@ -135,12 +166,19 @@ async fn key(headers: HeaderMap, name: String, content: Bytes) -> Result<Option<
     Ok(key?)
 }
 
-fn too_slow(patience: Duration) -> ApiError {
-    let seconds = patience.as_secs();
+fn too_slow() -> ApiError {
+    let seconds = UPLOAD_PATIENCE.as_secs();
     ApiError::new(
         Code::BodyTooSlow,
         format!("the document did not arrive: {seconds} s have passed, which is the limit"),
     )
+}
+
+fn silent() -> ApiError {
+    let seconds = SILENCE.as_secs();
+    let message =
+        format!("the document did not arrive: nothing was sent for {seconds} s, which is the limit; send it again");
+    ApiError::new(Code::BodyTooSlow, message)
 }
 
 /// A number of bytes as people say it.

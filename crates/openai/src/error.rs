@@ -145,7 +145,9 @@ impl ApiError {
             }
             SubmitError::Update(update) => Self::invalid("tools", update),
             SubmitError::KeyReused { .. } => Self::conflict("idempotency_key_reused", error.to_string()).for_good(),
-            SubmitError::QueueFull { .. } => Self::conflict("session_busy", error.to_string()),
+            SubmitError::QueueFull { .. } | SubmitError::TenantQueueFull { .. } => {
+                Self::conflict("session_busy", error.to_string())
+            }
             SubmitError::FormClosed { .. }
             | SubmitError::Exists { .. }
             | SubmitError::Deleted { .. }

@@ -78,6 +78,7 @@ macro_rules! store_contract {
             a_turn_that_never_ran_is_not_the_last
             due_turns_come_in_the_order_of_their_times
             stalled_sessions_are_found
+            queued_turns_of_a_tenant_are_counted
             idle_sessions_are_found
             old_records_are_found
             names_of_deleted_sessions_are_forgotten

@@ -179,6 +179,10 @@ impl Store for SimStore {
         self.read(|state| state.message_count(tenant, session))
     }
 
+    fn queued_of_tenant(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.read(|state| state.queued_of_tenant(tenant))
+    }
+
     fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<DueTurn>, StoreError>> {
         self.read(|state| state.due(limit))
     }

@@ -292,6 +292,11 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| rows::message_count(connection, &tenant, &session)).boxed()
     }
 
+    fn queued_of_tenant(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let tenant = tenant.clone();
+        self.readers.read(move |connection| chores::queued_of_tenant(connection, &tenant)).boxed()
+    }
+
     fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<DueTurn>, StoreError>> {
         self.readers.read(move |connection| chores::due(connection, limit)).boxed()
     }

@@ -109,6 +109,9 @@ pub trait Store: Send + Sync + 'static {
     /// themselves.
     fn message_count(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<u64, StoreError>>;
 
+    /// How many turns are queued in all sessions of the tenant.
+    fn queued_of_tenant(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>>;
+
     /// The waiting turns of all tenants that go on by themselves, those that come first before the others; `limit` at
     /// most. Also those whose time has not come.
     fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<DueTurn>, StoreError>>;

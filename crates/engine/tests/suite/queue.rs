@@ -223,6 +223,53 @@ async fn a_full_queue_says_so() {
     .assert_eq(&world.turns().await);
 }
 
+/// In all sessions together, and also by a process that has not queued them.
+#[tokio::test(start_paused = true)]
+async fn a_tenant_has_a_bounded_number_of_queued_messages() {
+    let gate = Gate::closed();
+    let setup = echo(&gate, |said| said == "one").settings(|settings| settings.tenant_queue = 2);
+    let mut world = World::start(setup).await;
+    world.begin("one").await;
+    gate.waiting(1).await;
+    world.enqueue("two").await;
+    let three = world.enqueue("three").await;
+    for restarts in [false, true] {
+        if restarts {
+            world = world.restart().await;
+            gate.waiting(1).await;
+        }
+        let refused = world.send("four", OnBusy::Enqueue).await.unwrap_err();
+        assert!(matches!(refused, SubmitError::TenantQueueFull { limit: 2 }), "{refused:?}");
+        assert_eq!(
+            refused.to_string(),
+            "2 messages are waiting in all sessions of this tenant, which is the limit (limits.tenant_queue); \
+             wait until some have been answered"
+        );
+    }
+    world.stop_turn(&three.turn).await.unwrap();
+    world.enqueue("five").await;
+    gate.open();
+    world.idle().await;
+    assert!(world.turns().await.ends_with("4 \"five\" completed\n"), "{}", world.turns().await);
+}
+
+/// Many at once: never more than the bound, and no fewer either.
+#[tokio::test(start_paused = true)]
+async fn messages_that_come_at_once_fill_the_bound_of_a_tenant_exactly() {
+    let gate = Gate::closed();
+    let world = World::start(echo(&gate, |said| said == "one").settings(|settings| settings.tenant_queue = 5)).await;
+    world.begin("one").await;
+    gate.waiting(1).await;
+    let sent = futures_util::future::join_all((0..20).map(|_| world.send("more", OnBusy::Enqueue))).await;
+    let is_full = |sent: &Result<_, _>| matches!(sent, Err(SubmitError::TenantQueueFull { limit: 5 }));
+    assert_eq!(
+        (sent.iter().filter(|sent| sent.is_ok()).count(), sent.iter().filter(|sent| is_full(sent)).count()),
+        (5, 15)
+    );
+    gate.open();
+    world.idle().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_queued_turn_that_is_stopped_was_never_said() {
     let gate = Gate::closed();

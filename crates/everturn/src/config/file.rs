@@ -204,6 +204,7 @@ pub(super) struct Limits {
     pub(super) shutdown_grace: Option<Text>,
     pub(super) heartbeat: Option<Text>,
     pub(super) session_queue: Option<Number>,
+    pub(super) tenant_queue: Option<Number>,
     pub(super) form_expiry: Option<Text>,
     pub(super) approval_expiry: Option<Text>,
     pub(super) question_expiry: Option<Text>,

@@ -44,6 +44,8 @@ pub struct Limits {
     pub heartbeat: Duration,
     /// Most messages that wait in a session for the turn under way to end.
     pub session_queue: usize,
+    /// Most messages that wait so in all sessions of a tenant.
+    pub tenant_queue: usize,
     /// How long people have to answer a form; `None` for ever.
     pub form_expiry: Option<Duration>,
     /// How long people have to say whether a tool may run; `None` for ever.
@@ -80,6 +82,7 @@ impl Default for Limits {
             shutdown_grace: Duration::from_secs(5),
             heartbeat: Duration::from_secs(15),
             session_queue: 100,
+            tenant_queue: 1_000,
             form_expiry: Some(Duration::from_secs(7 * 24 * 60 * 60)),
             approval_expiry: None,
             question_expiry: Duration::from_secs(10 * 60),
@@ -109,6 +112,7 @@ impl Limits {
         // Sixteen gibibytes: beyond that the figure is a mistake.
         let warm_sessions = size("warm_sessions", &file.warm_sessions, 0..=16 << 30, default.warm_sessions);
         let session_queue = size("session_queue", &file.session_queue, 0..=10_000, default.session_queue);
+        let tenant_queue = size("tenant_queue", &file.tenant_queue, 0..=1_000_000, default.tenant_queue);
         let form_answer_bytes =
             size("form_answer_bytes", &file.form_answer_bytes, 1024..=8 * 1024 * 1024, default.form_answer_bytes);
         // What the store takes in one piece.
@@ -151,6 +155,7 @@ impl Limits {
             shutdown_grace: time("shutdown_grace", file.shutdown_grace.as_ref(), default.shutdown_grace),
             heartbeat: time("heartbeat", file.heartbeat.as_ref(), default.heartbeat),
             session_queue,
+            tenant_queue,
             form_expiry,
             approval_expiry,
             question_expiry: time("question_expiry", file.question_expiry.as_ref(), default.question_expiry),

@@ -12,7 +12,7 @@ use super::{
     check::{self, Context},
     file::File,
     find_agents,
-    problem::{Problems, Report},
+    problem::{Problem, Problems, Report},
     settings::{Config, Durability, Source, StoreLocation},
 };
 
@@ -58,8 +58,9 @@ pub enum LoadError {
 pub async fn load(named: Option<&Path>, overrides: &Overrides, environment: &Environment) -> Result<Config, LoadError> {
     let (source, bytes) = find(named)?;
     let document = Document::read(source, &bytes)?;
-    let found =
-        if document.file.has_own_agents() { Found::default() } else { find_agents(environment, OLLAMA_ADDRESS).await };
+    // A file that is wrong is not worth a look at what runs here.
+    let is_complete = document.file.has_own_agents() || document.mistakes.is_some();
+    let found = if is_complete { Found::default() } else { find_agents(environment, OLLAMA_ADDRESS).await };
     let tools = everturn_tools::builtin_tools().iter().map(|tool| tool.spec().name.clone()).collect();
     Ok(document.check(overrides, environment, &tools, found)?)
 }
@@ -70,6 +71,7 @@ pub fn load_store(named: Option<&Path>, overrides: &Overrides) -> Result<(StoreL
     let (source, bytes) = find(named)?;
     let document = Document::read(source, &bytes)?;
     let mut report = Report::new(path(&document.source), document.text);
+    report.extend(document.mistakes.map(|mistakes| mistakes.problems).unwrap_or_default());
     let store = check::check_store(&mut report, document.file, overrides);
     Ok(report.finish(store)?)
 }
@@ -106,11 +108,28 @@ pub fn parse(
     Document::read(source, text)?.check(overrides, environment, tools, found)
 }
 
-/// A file whose shape is right; its words are not checked yet.
+/// A file whose shape is right, but for mistakes that were found and left out; its words are not checked yet.
 struct Document<'t> {
     source: Source,
     text: &'t str,
     file: File,
+    mistakes: Option<Mistakes>,
+}
+
+/// Mistakes in the shape of a file.
+struct Mistakes {
+    problems: Vec<Problem>,
+    /// The lines that are left out because of them.
+    left_out: String,
+}
+
+impl Mistakes {
+    /// Whether a problem of the rest may be there only because these lines are left out: one that has no place, or names something
+    /// that stands in them.
+    fn may_explain(&self, problem: &Problem) -> bool {
+        let mut named = problem.message.split('`').skip(1).step_by(2).flat_map(|name| name.split('/'));
+        problem.place.is_none() || named.any(|name| !name.is_empty() && self.left_out.contains(name))
+    }
 }
 
 impl<'t> Document<'t> {
@@ -127,16 +146,23 @@ impl<'t> Document<'t> {
             }
         };
         match toml::from_str(text) {
-            Ok(file) => Ok(Self { source, text, file }),
+            Ok(file) => Ok(Self { source, text, file, mistakes: None }),
             Err(error) => {
                 let mut report = Report::new(path(&source), text);
                 report.add_toml(&error);
                 let (whole, mut rest, mut error) = (text, text.to_owned(), error);
+                let mut file = None;
                 for _ in 1..MAX_SHAPE_PROBLEMS {
                     let Some(span) = error.span() else { break };
                     let Some(shorter) = without(&rest, span) else { break };
                     rest = shorter;
-                    let Err(next) = toml::from_str::<File>(&rest) else { break };
+                    let next = match toml::from_str::<File>(&rest) {
+                        Ok(read) => {
+                            file = Some(read);
+                            break;
+                        }
+                        Err(next) => next,
+                    };
                     // What is missing now may have been in the lines of a mistake.
                     let is_ours = next.message().starts_with("missing field")
                         && next.span().is_some_and(|span| table_at(whole, span.start) != table_at(&rest, span.start));
@@ -145,7 +171,11 @@ impl<'t> Document<'t> {
                     }
                     error = next;
                 }
-                report.finish(None)
+                let Some(file) = file else { return report.finish(None) };
+                let lines = text.lines().zip(rest.lines()).filter(|(line, left)| line != left);
+                let left_out = lines.flat_map(|(line, _)| [line, "\n"]).collect();
+                let mistakes = Some(Mistakes { problems: report.into_problems(), left_out });
+                Ok(Self { source, text, file, mistakes })
             }
         }
     }
@@ -160,6 +190,10 @@ impl<'t> Document<'t> {
         let mut report = Report::new(path(&self.source), self.text);
         let context = Context { source: self.source, environment, overrides, tools, found };
         let config = check::check(&mut report, self.file, context);
+        if let Some(mistakes) = self.mistakes {
+            report.retain(|problem| !mistakes.may_explain(problem));
+            report.extend(mistakes.problems);
+        }
         report.finish(config)
     }
 }

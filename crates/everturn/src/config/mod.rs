@@ -36,6 +36,7 @@ mod retention;
 mod secret;
 mod settings;
 mod suggest;
+mod surroundings;
 mod tls;
 mod webhooks;
 
@@ -49,3 +50,4 @@ pub use problem::{Place, Problem, Problems};
 pub use settings::{
     Agent, AgentName, ApiKey, Config, Durability, ModelName, Provider, ProviderKind, Scope, Source, StoreLocation,
 };
+pub(crate) use surroundings::missing as missing_surroundings;

@@ -81,7 +81,37 @@ impl<'t> Report<'t> {
     /// Notes what the TOML reader says.
     pub(super) fn add_toml(&mut self, error: &toml::de::Error) {
         let (message, hint) = translate(error.message());
-        self.add(error.span(), message, hint);
+        match error.span().and_then(|span| Some((self.key_of(span.start)?, self.text.get(span)?))) {
+            Some((key, value)) if message.starts_with("expected ") => {
+                let hint = hint.or_else(|| suggest::value(key, value, &message));
+                self.add(error.span(), format!("`{key}`: {message}"), hint);
+            }
+            _ => self.add(error.span(), message, hint),
+        }
+    }
+
+    /// The key of the value at a place, if it stands in the same line.
+    fn key_of(&self, value: usize) -> Option<&'t str> {
+        let before = self.text.get(..value)?;
+        let line = &before[before.rfind('\n').map_or(0, |newline| newline + 1)..];
+        let key = line.trim_end().strip_suffix('=')?.trim();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        (!key.is_empty() && key.chars().all(is_name)).then_some(key)
+    }
+
+    /// Takes problems that were noted elsewhere.
+    pub(super) fn extend(&mut self, problems: Vec<Problem>) {
+        self.problems.extend(problems);
+    }
+
+    /// Forgets the other problems.
+    pub(super) fn retain(&mut self, keep: impl FnMut(&Problem) -> bool) {
+        self.problems.retain(keep);
+    }
+
+    /// What was noted.
+    pub(super) fn into_problems(self) -> Vec<Problem> {
+        self.problems
     }
 
     /// The value, if nothing is wrong.

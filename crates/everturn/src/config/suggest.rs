@@ -28,9 +28,50 @@ pub(super) fn did_you_mean<'c>(
     }
 }
 
+/// The value that was probably meant, where one of another type was written. Only numbers and words that cannot be secrets are repeated.
+pub(super) fn value(key: &str, written: &str, mismatch: &str) -> Option<String> {
+    /// Settings of days.
+    const DAYS: [&str; 4] = ["deltas", "logs", "artifacts", "sessions"];
+    /// Ends of the names of other durations.
+    const TIMES: [&str; 7] = ["timeout", "expiry", "grace", "heartbeat", "_max", "ping", "snapshot"];
+    let name = key.rsplit('.').next().unwrap_or(key);
+    let is_whole = written.len() <= 9 && written.parse::<u64>().is_ok();
+    if mismatch.starts_with("expected a string, found an integer") {
+        let unit = if DAYS.contains(&name) { "d" } else { "s" };
+        let is_time = unit == "d" || TIMES.iter().any(|end| name.ends_with(end));
+        return Some(match is_time && is_whole {
+            true => format!("write a number and a unit: `{name} = \"{written}{unit}\"`"),
+            false => "put it in quotes".to_owned(),
+        });
+    }
+    let bare = written.trim_matches(['"', '\'']);
+    let is_bare =
+        mismatch.starts_with("expected an integer, found a string") && bare.len() <= 9 && bare.parse::<i64>().is_ok()
+            || mismatch.starts_with("expected a boolean, found a string") && matches!(bare, "true" | "false");
+    is_bare.then(|| format!("leave the quotes out: `{name} = {bare}`"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_of_another_type_are_suggested() {
+        let string = "expected a string, found an integer";
+        assert_eq!(value("deltas", "30", string).unwrap(), "write a number and a unit: `deltas = \"30d\"`");
+        assert_eq!(
+            value("limits.queue_timeout", "5", string).unwrap(),
+            "write a number and a unit: `queue_timeout = \"5s\"`"
+        );
+        assert_eq!(value("api_key", "123456789", string).unwrap(), "put it in quotes");
+        let integer = "expected an integer, found a string";
+        assert_eq!(value("retries", "\"3\"", integer).unwrap(), "leave the quotes out: `retries = 3`");
+        assert_eq!(value("retries", "'many'", integer), None);
+        assert_eq!(
+            value("titles", "'true'", "expected a boolean, found a string").unwrap(),
+            "leave the quotes out: `titles = true`"
+        );
+    }
 
     #[test]
     fn slips_are_recognised_and_other_words_are_not() {

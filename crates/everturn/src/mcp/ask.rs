@@ -6,12 +6,15 @@ use everturn_core::Json;
 use everturn_tools::{Question, Reply, check_answer};
 use serde_json::{Map, Value};
 
+use crate::terminal::{Lines, visible};
+
 /// How often somebody may try.
 const TRIES: usize = 3;
 
 /// Asks field by field. An empty line leaves a field out; if it is required, that declines.
 pub(super) fn ask(question: &Question) -> Reply {
-    anstream::eprintln!("\n{}", question.description.as_ref().unwrap_or(&question.title));
+    let about = question.description.as_ref().unwrap_or(&question.title);
+    anstream::eprintln!("\n{}", visible(about, Lines::Kept));
     let schema = question.schema.to_value();
     let required = |name: &str| {
         schema["required"].as_array().is_some_and(|required| required.iter().any(|required| required == name))
@@ -20,7 +23,7 @@ pub(super) fn ask(question: &Question) -> Reply {
     for _ in 0..TRIES {
         let mut answer = Map::new();
         for (name, field) in &fields {
-            anstream::eprint!("{}: ", prompt(name, field, required(name)));
+            anstream::eprint!("{}: ", visible(&prompt(name, field, required(name)), Lines::Shown));
             let mut line = String::new();
             if !matches!(std::io::stdin().lock().read_line(&mut line), Ok(length) if length > 0) {
                 return Reply::Cancelled;
@@ -36,7 +39,7 @@ pub(super) fn ask(question: &Question) -> Reply {
         let Ok(answer) = Json::of(&answer) else { return Reply::Cancelled };
         match check_answer(&question.schema, &answer) {
             Ok(()) => return Reply::Accepted(answer),
-            Err(problems) => anstream::eprintln!("{}", problems.join("\n")),
+            Err(problems) => anstream::eprintln!("{}", visible(&problems.join("\n"), Lines::Kept)),
         }
     }
     Reply::Declined

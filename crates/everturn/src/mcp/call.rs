@@ -8,7 +8,10 @@ use everturn_tools::{Reply, Report, Reporter, TimedOut, Tool, ToolContext, ToolF
 use tokio::sync::{mpsc, watch};
 
 use super::{Started, ask};
-use crate::config::{Config, Environment};
+use crate::{
+    config::{Config, Environment},
+    terminal::{Lines, visible},
+};
 
 /// Reports that wait to be shown.
 const REPORTS: usize = 1000;
@@ -28,7 +31,7 @@ pub(super) async fn run(
     let result = call(&started, server, tool, input).await;
     started.mcp.shutdown().await;
     let output = result?;
-    anstream::println!("{}", shown(&output.content));
+    anstream::println!("{}", visible(&shown(&output.content), Lines::Kept));
     Ok(if output.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -109,12 +112,14 @@ async fn drain(reports: &mut mpsc::Receiver<Report>) {
 /// Shows a report, or asks what it asks.
 async fn show(report: Report) {
     match report {
-        Report::Notification { method, params } => anstream::eprintln!("{}", news(&method, &params)),
+        Report::Notification { method, params } => {
+            anstream::eprintln!("{}", visible(&news(&method, &params), Lines::Kept));
+        }
         Report::Question(question, answer) => {
             let reply = if std::io::stdin().is_terminal() {
                 tokio::task::spawn_blocking(move || ask::ask(&question)).await.unwrap_or(Reply::Cancelled)
             } else {
-                anstream::eprintln!("declined, since nobody can be asked: {}", question.title);
+                anstream::eprintln!("declined, since nobody can be asked: {}", visible(&question.title, Lines::Kept));
                 Reply::Declined
             };
             let _ = answer.send(reply);

@@ -5,14 +5,17 @@ use std::{fmt::Write as _, process::ExitCode};
 use everturn_mcp::{ServerReport, ServerState, effect_word};
 use serde_json::{Value, json};
 
-use crate::config::{Config, Environment};
+use crate::{
+    config::{Config, Environment},
+    terminal::{Lines, visible, visible_json},
+};
 
 pub(super) async fn run(config: &Config, environment: &Environment, as_json: bool) -> anyhow::Result<ExitCode> {
     let started = super::start(config.mcp.clone(), environment).await?;
     let reports = started.mcp.report();
     started.mcp.shutdown().await;
     let disabled: Vec<&str> = config.mcp.iter().filter(|server| !server.enabled).map(|server| &*server.name).collect();
-    let text = if as_json { to_json(&reports, &disabled) } else { to_text(&reports, &disabled) };
+    let text = if as_json { visible_json(&to_json(&reports, &disabled)) } else { to_text(&reports, &disabled) };
     anstream::println!("{}", text.trim_end());
     let all_ready = reports.iter().all(|report| report.health.state == ServerState::Ready);
     Ok(if all_ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -50,25 +53,26 @@ fn to_text(reports: &[ServerReport], disabled: &[&str]) -> String {
     for report in reports {
         let _ = write!(text, "{}  {}", report.health.name, report.health.state.as_str());
         if let Some((name, version)) = &report.software {
-            let _ = write!(text, "  {name} {version}");
+            let _ = write!(text, "  {} {}", line(name), line(version));
         }
         text.push('\n');
         if let Some(trouble) = &report.health.trouble {
-            let _ = writeln!(text, "  {trouble}");
+            let _ = writeln!(text, "  {}", line(trouble));
         }
-        let width = report.tools.iter().map(|tool| tool.tool.chars().count()).max().unwrap_or_default().min(40);
-        for tool in &report.tools {
+        let names: Vec<String> = report.tools.iter().map(|tool| line(&tool.tool)).collect();
+        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default().min(40);
+        for (tool, name) in report.tools.iter().zip(&names) {
             let about = match (&tool.title, tool.description.lines().next()) {
-                (Some(title), Some(line)) if title != line => format!("{title}: {line}"),
-                (_, Some(line)) => line.to_owned(),
+                (Some(title), Some(first)) if title != first => format!("{title}: {first}"),
+                (_, Some(first)) => first.to_owned(),
                 (title, None) => title.clone().unwrap_or_default(),
             };
             let effect = effect_word(tool.effect);
-            let line = format!("  {:width$}  {effect:10}  {}", tool.tool, cut(&about));
-            let _ = writeln!(text, "{}", line.trim_end());
+            let entry = format!("  {name:width$}  {effect:10}  {}", cut(&line(&about)));
+            let _ = writeln!(text, "{}", entry.trim_end());
         }
         for left_out in &report.left_out {
-            let _ = writeln!(text, "  left out: {}: {}", left_out.tool, left_out.reason);
+            let _ = writeln!(text, "  left out: {}: {}", line(&left_out.tool), line(&left_out.reason));
         }
         text.push('\n');
     }
@@ -76,6 +80,11 @@ fn to_text(reports: &[ServerReport], disabled: &[&str]) -> String {
         let _ = writeln!(text, "{name}  disabled");
     }
     text
+}
+
+/// What a server says of itself, within a line.
+fn line(text: &str) -> String {
+    visible(text, Lines::Shown)
 }
 
 /// Enough of a line to know what a tool does.

@@ -17,6 +17,7 @@ use crate::{
     compose,
     config::{Config, Environment},
     telemetry,
+    terminal::{Lines, visible},
 };
 
 #[derive(Debug, Subcommand)]
@@ -66,10 +67,12 @@ impl McpCommand {
 
     /// Does it.
     pub(crate) async fn run(self, config: &Config, environment: &Environment) -> anyhow::Result<ExitCode> {
-        match self {
+        let result = match self {
             Self::List { json, .. } => list::run(config, environment, json).await,
             Self::Call { server, tool, input, .. } => call::run(config, environment, &server, &tool, &input).await,
-        }
+        };
+        // An error may have words of a server in it.
+        result.map_err(|error| anyhow::anyhow!(visible(&format!("{error:#}"), Lines::Kept)))
     }
 }
 

@@ -40,8 +40,8 @@ pub(crate) struct Common {
     /// Configuration file [default: ./everturn.toml, if it exists]
     #[arg(long, short, value_name = "FILE", env = "EVERTURN_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,
-    /// Log level
-    #[arg(long, value_name = "LEVEL", env = "EVERTURN_LOG", hide_env_values = true, default_value = "error",
+    /// Log level; `warn` shows what providers answer that is no error message
+    #[arg(long, value_name = "LEVEL", env = "EVERTURN_LOG", hide_env_values = true, default_value = "warn",
         value_parser = telemetry::log_filter)]
     pub(crate) log_level: String,
 }

@@ -8,6 +8,7 @@ mod crash;
 mod detect;
 mod docs;
 mod event_source;
+mod foreign_words;
 mod goose_released;
 mod goose_seed;
 mod harness;

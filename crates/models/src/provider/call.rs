@@ -56,10 +56,7 @@ impl Caller {
     ) -> Result<BoxStream<'static, reqwest::Result<Bytes>>, Refused> {
         let url = wire.url(&self.base, model);
         let sent = self.client.post(url).header(CONTENT_TYPE, "application/json").body(body).send().await;
-        let response = sent.map_err(|error| {
-            let origin = self.base.origin().ascii_serialization();
-            Refused::plain(self.failures.transport(error, &format!("cannot be reached at {origin}")))
-        })?;
+        let response = sent.map_err(|error| Refused::plain(self.failures.unreached(error, &self.base)))?;
         if !response.status().is_success() {
             let (status, headers) = (response.status(), response.headers().clone());
             let body = read_bounded(response).await;
@@ -79,8 +76,7 @@ impl Caller {
     pub(super) async fn list(&self, wire: &dyn Wire) -> Result<Vec<ListedModel>, ModelError> {
         let none = || ModelError::new(ModelErrorKind::Rejected, format!("{} lists no models", self.failures.provider));
         let url = wire.list_url(&self.base).ok_or_else(none)?;
-        let origin = self.base.origin().ascii_serialization();
-        let unreached = |error| self.failures.transport(error, &format!("cannot be reached at {origin}"));
+        let unreached = |error| self.failures.unreached(error, &self.base);
         let response = self.client.get(url).timeout(LIST_TIMEOUT).send().await.map_err(unreached)?;
         if !response.status().is_success() {
             let (status, headers) = (response.status(), response.headers().clone());

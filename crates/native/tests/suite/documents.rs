@@ -1,6 +1,10 @@
 //! Documents: uploaded, read by an agent, downloaded, deleted.
 
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
 use serde_json::json;
+use tokio::{sync::mpsc, time::Instant};
 
 use super::harness::{Answer, DOCUMENT_BYTES, Server};
 
@@ -16,7 +20,7 @@ fn form(boundary: &str, field: &str, name: &str, content: &[u8]) -> Vec<u8> {
     body
 }
 
-async fn upload(server: &Server, boundary: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
+async fn upload(server: &Server, boundary: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
     let kind = format!("multipart/form-data; boundary={boundary}");
     let headers: Vec<_> = headers.iter().copied().chain([("content-type", kind.as_str())]).collect();
     server.send("POST", "/api/v1/documents", &headers, body).await
@@ -95,4 +99,57 @@ async fn what_cannot_be_taken_is_refused() {
     assert_eq!(cut.code(422), "VALIDATION_FAILED");
     let json = server.json("POST", "/api/v1/documents", json!({})).await;
     assert_eq!(json.code(415), "MEDIA_TYPE_UNSUPPORTED");
+}
+
+/// The beginning of a form, after which nothing comes. Says when it is asked for what comes.
+fn silent_after(beginning: Vec<u8>, asked: mpsc::UnboundedSender<()>) -> Body {
+    let beginning = (!beginning.is_empty()).then(|| Ok::<_, std::io::Error>(Bytes::from(beginning)));
+    let silence = stream::poll_fn(move |_| {
+        let _ = asked.send(());
+        std::task::Poll::Pending
+    });
+    Body::from_stream(stream::iter(beginning).chain(silence))
+}
+
+/// In time that passes only when nothing else can happen.
+#[tokio::test(start_paused = true)]
+async fn silent_uploads_of_one_tenant_keep_no_other_tenant_out() {
+    let server = Server::locked().await;
+    let whole = form("b", "file", "a.txt", b"Tea");
+    let to_the_file = whole.iter().position(|byte| *byte == b'T').unwrap();
+    // Nothing, a field that is passed over, and a part of the file.
+    for length in [0, 70, to_the_file + 1] {
+        let begun = Instant::now();
+        let mut silent = Vec::new();
+        for _ in 0..8 {
+            let (asked, mut is_asked) = mpsc::unbounded_channel();
+            let (server, body) = (server.by("admin"), silent_after(whole[..length].to_vec(), asked));
+            silent.push(tokio::spawn(async move { upload(&server, "b", &[], body).await }));
+            // The third and those after it that have sent something wait for a slot.
+            if length == 0 || silent.len() <= 2 {
+                is_asked.recv().await.expect("the server waits for more");
+            }
+        }
+        upload(&server.by("stranger"), "b", &[], whole.clone()).await.json(201);
+        assert_eq!(begun.elapsed().as_secs(), 0, "after {length} bytes");
+        for upload in silent {
+            let answer = upload.await.unwrap();
+            assert!([408, 503].contains(&answer.status.as_u16()), "{answer:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_ends_an_upload_in_every_field() {
+    let server = Server::start().await;
+    let whole = form("b", "file", "a.txt", b"Tea");
+    for length in [0, 10, 70, whole.len() - 20, whole.len() - 3] {
+        let begun = Instant::now();
+        let (asked, _is_asked) = mpsc::unbounded_channel();
+        let answer = upload(&server, "b", &[], silent_after(whole[..length].to_vec(), asked)).await;
+        assert_eq!(answer.code(408), "BODY_TOO_SLOW");
+        let message = answer.json(408)["detail"]["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("nothing was sent for 30 s"), "{message}");
+        assert_eq!(begun.elapsed().as_secs(), 30, "after {length} bytes");
+    }
 }

@@ -22,8 +22,8 @@ use tower::ServiceExt as _;
 
 /// Largest document of the test server, in bytes.
 pub(crate) const DOCUMENT_BYTES: usize = 10_000;
-/// Longer than anything takes that works.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than anything takes that works, and than the server waits for silent clients.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server, and the key that it is called with.
 #[derive(Clone)]

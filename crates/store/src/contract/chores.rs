@@ -1,5 +1,7 @@
 //! What the server looks for by itself, of all tenants: what is due, and what has grown old.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use everturn_core::{Timestamp, TurnId};
 
@@ -10,7 +12,7 @@ use super::{
         waiting_until,
     },
 };
-use crate::{Command, DueTurn, RecordKind, Refusal, Write};
+use crate::{Command, DueTurn, RecordKind, Refusal, Store, Write};
 
 /// Those whose time comes first, whoever they belong to; only as long as they wait.
 pub async fn due_turns_come_in_the_order_of_their_times(harness: &impl Harness) {
@@ -85,6 +87,42 @@ pub async fn stalled_sessions_are_found(harness: &impl Harness) {
     accept(&store, talks[2].end(&names[2][2], 5, segment(1, 1))).await;
     accept(&store, talks[0].delete()).await;
     assert_eq!(store.stalled(10).await, Ok(Vec::new()));
+}
+
+/// In all sessions of the tenant: as they are queued, begin, end, are deleted with their session, and after a restart.
+pub async fn queued_turns_of_a_tenant_are_counted(harness: &impl Harness) {
+    let mut store = harness.open().await;
+    let talks: Vec<Talk> = ["acme", "acme", "evil"].into_iter().map(Talk::new).collect();
+    let names: Vec<[TurnId; 3]> = talks.iter().map(|_| [TurnId::mint(), TurnId::mint(), TurnId::mint()]).collect();
+    let counts = async |store: &Arc<dyn Store>| {
+        let mut counts = Vec::new();
+        for tenant in ["acme", "evil", "nobody"] {
+            counts.push(store.queued_of_tenant(&tenant.parse().expect("a name")).await.expect("a count"));
+        }
+        counts
+    };
+    assert_eq!(counts(&store).await, [0, 0, 0]);
+    for (talk, [first, second, third]) in talks.iter().zip(&names) {
+        let batch = vec![talk.begin(first, None, 1), talk.queue(second, 1), talk.queue(third, 2)];
+        assert!(commit(&store, batch).await.iter().all(Result::is_ok));
+    }
+    for is_reopened in [false, true] {
+        if is_reopened {
+            drop(store);
+            store = harness.open().await;
+        }
+        assert_eq!(counts(&store).await, [4, 2, 0]);
+    }
+    // One begins, one is stopped before it has begun.
+    accept(&store, append_rest(&names[0][0], 1, segment(2, 1), rest(ended(), 1))).await;
+    assert_eq!(counts(&store).await, [4, 2, 0]);
+    accept(&store, talks[0].resume(&names[0][1], 4, segment(1, 1))).await;
+    assert_eq!(counts(&store).await, [3, 2, 0]);
+    accept(&store, talks[0].end(&names[0][2], 5, segment(1, 1))).await;
+    assert_eq!(counts(&store).await, [2, 2, 0]);
+    accept(&store, talks[1].delete()).await;
+    accept(&store, talks[2].delete()).await;
+    assert_eq!(counts(&store).await, [0, 0, 0]);
 }
 
 /// By the time of their last change; those that have something to do are not among them.

@@ -25,6 +25,10 @@ impl State {
         due.collect()
     }
 
+    pub(super) fn queued_of_tenant(&self, tenant: &TenantId) -> u64 {
+        self.turns.values().filter(|turn| turn.session.0 == *tenant && turn.is_queued()).count() as u64
+    }
+
     pub(super) fn stalled(&self, limit: usize) -> Vec<(TenantId, SessionId)> {
         let is_stalled = |session: &Session| {
             self.turns_of(session).any(Turn::is_queued) && !self.turns_of(session).any(Turn::is_open)

@@ -27,6 +27,14 @@ pub(super) fn due(connection: &Connection, limit: usize) -> Result<Vec<DueTurn>,
     Ok(due)
 }
 
+/// See [`crate::Store::queued_of_tenant`].
+pub(super) fn queued_of_tenant(connection: &Connection, tenant: &TenantId) -> Result<u64, StoreError> {
+    let sql = "SELECT COALESCE(SUM(queued), 0) FROM sessions
+        WHERE tenant = (SELECT id FROM tenants WHERE name = ?1) AND queued > 0";
+    let count: i64 = connection.prepare_cached(sql)?.query_row([tenant.as_str()], |row| row.get(0))?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
 /// See [`crate::Store::stalled`].
 pub(super) fn stalled(connection: &Connection, limit: usize) -> Result<Vec<(TenantId, SessionId)>, StoreError> {
     let sql = "SELECT n.name, s.name FROM sessions s INDEXED BY sessions_stalled JOIN tenants n ON n.id = s.tenant

@@ -68,6 +68,7 @@ const MIGRATIONS: &[&str] = &["
     ) STRICT;
     CREATE INDEX sessions_by_position ON sessions (tenant, id);
     CREATE INDEX sessions_stalled ON sessions (id) WHERE queued > 0 AND is_open = 0;
+    CREATE INDEX sessions_queued ON sessions (tenant, queued) WHERE queued > 0;
     CREATE INDEX sessions_idle ON sessions (updated_at) WHERE queued = 0 AND is_open = 0;
 
     CREATE TABLE configs (

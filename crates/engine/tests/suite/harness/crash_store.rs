@@ -143,6 +143,10 @@ impl Store for CrashStore {
         self.store.message_count(tenant, session)
     }
 
+    fn queued_of_tenant(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.store.queued_of_tenant(tenant)
+    }
+
     fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<DueTurn>, StoreError>> {
         self.store.due(limit)
     }

@@ -321,6 +321,7 @@ fn expected(error: &SubmitError) {
         | SubmitError::ShuttingDown
         | SubmitError::Overloaded { .. }
         | SubmitError::QueueFull { .. }
+        | SubmitError::TenantQueueFull { .. }
         | SubmitError::Quota(_)
         | SubmitError::Stop(_) => {}
         // The answers were kept although the submission failed, or somebody was faster.

@@ -75,8 +75,8 @@ fn wires_headers_and_bodies() {
     check(
         "kind = 'openai'\napi_key = 'x'\nbody = 'seed'",
         expect![[r#"
-        error: expected a table, found a string
-          --> everturn.toml:4:8"#]],
+            error: `body`: expected a table, found a string
+              --> everturn.toml:4:8"#]],
     );
     check(
         "kind = 'demo'\nheaders = { A = 'b' }\nbody = { seed = 1 }\nwire = 'chat'",
@@ -121,8 +121,8 @@ fn how_agents_think() {
     check_agent(
         "temperature = 'hot'",
         expect![[r#"
-        error: expected a number, found a string
-          --> everturn.toml:6:15"#]],
+            error: `temperature`: expected a number, found a string
+              --> everturn.toml:6:15"#]],
     );
     check_agent(
         "body = { at = 12:00:00 }",

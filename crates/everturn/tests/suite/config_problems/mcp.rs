@@ -57,8 +57,8 @@ fn how_a_server_is_reached() {
     check_server(
         "command = 'npx server'",
         expect![[r#"
-        error: expected an array, found a string
-          --> everturn.toml:2:11"#]],
+            error: `command`: expected an array, found a string
+              --> everturn.toml:2:11"#]],
     );
     check_server(
         "command = ['']",
@@ -145,6 +145,27 @@ fn bounds_and_effects() {
         "command = ['x']\ntimeout = '5'\nstart_timeout = 'soon'\noutput_cap = 0\nmax_message = 1\n\
          effects = { a = 'readonly', b = 'read_only' }\ncolour = 'red'",
         expect![[r#"
+            error: `5` is not a duration for `timeout`
+              --> everturn.toml:3:11
+
+            hint: write a number and a unit: `500ms`, `10s`, `5m`, `1h` or `2d`
+
+            error: `soon` is not a duration for `start_timeout`
+              --> everturn.toml:4:17
+
+            hint: write a number and a unit: `500ms`, `10s`, `5m`, `1h` or `2d`
+
+            error: `output_cap` must be between 1 and 16777216, not 0
+              --> everturn.toml:5:14
+
+            error: `max_message` must be between 4096 and 268435456, not 1
+              --> everturn.toml:6:15
+
+            error: there is no class of effects `readonly`
+              --> everturn.toml:7:17
+
+            hint: did you mean `read_only`?
+
             error: unknown key `colour`
               --> everturn.toml:8:1
 

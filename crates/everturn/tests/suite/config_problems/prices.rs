@@ -68,8 +68,8 @@ fn rates() {
     check_agent(
         "[prices.'demo/assistant']\ninput = '4 dollars'\noutput = 2",
         expect![[r#"
-        error: expected a number, found a string
-          --> everturn.toml:7:9"#]],
+            error: `input`: expected a number, found a string
+              --> everturn.toml:7:9"#]],
     );
     check_agent(
         "[prices.'demo/assistant']\ninput = 4",

@@ -28,8 +28,13 @@ fn toml_that_is_none() {
     check(
         "listen = 'a'\nlisten = 'b'",
         expect![[r#"
-        error: duplicate key
-          --> everturn.toml:2:1"#]],
+            error: cannot listen on `a`
+              --> everturn.toml:1:10
+
+            hint: write an IP address and a port, such as "127.0.0.1:8080" or "[::1]:8080"
+
+            error: duplicate key
+              --> everturn.toml:2:1"#]],
     );
 }
 
@@ -53,15 +58,17 @@ fn several_mistakes() {
 
             hint: did you mean `listen`?
 
-            error: expected a string, found an integer
+            error: `listen`: expected a string, found an integer
               --> everturn.toml:2:10
+
+            hint: put it in quotes
 
             error: unknown key `limit`
               --> everturn.toml:3:2
 
             hint: did you mean `limits`?
 
-            error: expected an integer, found a string
+            error: `retries`: expected an integer, found a string
               --> everturn.toml:6:11
 
             error: unknown key `nme`
@@ -69,8 +76,52 @@ fn several_mistakes() {
 
             hint: did you mean `name`?
 
-            error: expected a string, found an integer
-              --> everturn.toml:9:9"#]],
+            error: `model`: expected a string, found an integer
+              --> everturn.toml:9:9
+
+            hint: put it in quotes"#]],
+    );
+}
+
+/// A mistake in the shape does not hide one in the meaning elsewhere, and makes none: nothing is said of what stands in its lines.
+#[test]
+fn mistakes_of_both_kinds_at_once() {
+    check(
+        "listen = 'here'\n[retention]\ndeltas = 30\n[limits]\nretries = 1000\nqueue_timeout = 5\nconcurrent_turns = '7'\n\
+         [providers.demo]\nkind = 7\n[[agents]]\nname = 'a'\nmodel = 'demo/x'\ntools = ['clok']",
+        expect![[r#"
+            error: cannot listen on `here`
+              --> everturn.toml:1:10
+
+            hint: write an IP address and a port, such as "127.0.0.1:8080" or "[::1]:8080"
+
+            error: `deltas`: expected a string, found an integer
+              --> everturn.toml:3:10
+
+            hint: write a number and a unit: `deltas = "30d"`
+
+            error: `retries` must be between 0 and 100, not 1000
+              --> everturn.toml:5:11
+
+            error: `queue_timeout`: expected a string, found an integer
+              --> everturn.toml:6:17
+
+            hint: write a number and a unit: `queue_timeout = "5s"`
+
+            error: `concurrent_turns`: expected an integer, found a string
+              --> everturn.toml:7:20
+
+            hint: leave the quotes out: `concurrent_turns = 7`
+
+            error: `kind`: expected a string, found an integer
+              --> everturn.toml:9:8
+
+            hint: put it in quotes
+
+            error: there is no tool `clok`
+              --> everturn.toml:13:10
+
+            hint: did you mean `clock`?"#]],
     );
 }
 
@@ -147,43 +198,47 @@ fn wrong_types_are_told_without_the_value() {
     check(
         "listen = 8080",
         expect![[r#"
-            error: expected a string, found an integer
-              --> everturn.toml:1:10"#]],
+            error: `listen`: expected a string, found an integer
+              --> everturn.toml:1:10
+
+            hint: put it in quotes"#]],
     );
     check(
         "keys = 'sk-secret'",
         expect![[r#"
-            error: expected an array, found a string
+            error: `keys`: expected an array, found a string
               --> everturn.toml:1:8"#]],
     );
     check(
         "[[keys]]\nkey = 5550123\ntenant = 'acme'",
         expect![[r#"
-            error: expected a string, found an integer
-              --> everturn.toml:2:7"#]],
+            error: `key`: expected a string, found an integer
+              --> everturn.toml:2:7
+
+            hint: put it in quotes"#]],
     );
     check_agent(
         "tools = 'clock'",
         expect![[r#"
-            error: expected an array, found a string
+            error: `tools`: expected an array, found a string
               --> everturn.toml:6:9"#]],
     );
     check(
         "limits = 5.5",
         expect![[r#"
-        error: expected a table, found a float
+        error: `limits`: expected a table, found a float
           --> everturn.toml:1:10"#]],
     );
     check(
         "[limits]\nretries = {}",
         expect![[r#"
-        error: expected an integer, found a table
+        error: `retries`: expected an integer, found a table
           --> everturn.toml:2:11"#]],
     );
     check_agent(
         "max_steps = 'many'",
         expect![[r#"
-            error: expected an integer, found a string
+            error: `max_steps`: expected an integer, found a string
               --> everturn.toml:6:13"#]],
     );
 }

@@ -203,7 +203,7 @@ fn a_crash_leaves_no_gap_and_repeats_nothing() {
 /// One thing that happened, and two events of it: the place between them is a place.
 #[test]
 fn a_failure_is_an_error_and_an_end() {
-    script("fails", [Reply::status(404, &[], "no such model")]);
+    script("fails", [Reply::status(404, &[], r#"{"error":{"message":"no such model"}}"#)]);
     let world = World::start();
     let chat = Chat::start(&world.client());
     let seen = chat.run(1, "play fails");

@@ -71,6 +71,8 @@ fn everything_else_works_and_they_are_told() {
     assert_eq!(world.health("unused"), Value::Null, "it is not used");
 
     let told = reasons(&world.agent("patient")["unavailable"]);
+    let meta = world.meta("patient");
+    assert_eq!(reasons(&meta["unavailableTools"]), told, "{meta}");
     let expected = [
         ("ends", "it ended (exit code 3); it wrote: no licence"),
         ("late", "it ended (exit code 127); it wrote: cannot start"),
@@ -80,13 +82,15 @@ fn everything_else_works_and_they_are_told() {
         ("silent", "it was not ready within 0.7 s"),
     ];
     assert_eq!(told.len(), expected.len(), "{told:#?}");
+    let log = world.home.log();
     for ((server, reason), (name, why)) in told.iter().zip(expected) {
         assert_eq!(server, name);
-        assert!(reason.starts_with(why), "{server}: {reason}");
-        assert!(reason.len() < 4000, "{server}: {} bytes", reason.len());
+        // The server's own words and its program are the operator's alone.
+        assert_eq!(reason, "it does not work at the moment and is being started again");
+        let is_logged = |line: &&str| line.contains(&format!("\"server\":\"{name}\"")) && line.contains(why);
+        let line = log.lines().find(is_logged).unwrap_or_else(|| panic!("{name} is not logged:\n{log}"));
+        assert!(line.len() < 4500, "{server}: {} bytes", line.len());
     }
-    let meta = world.meta("patient");
-    assert_eq!(reasons(&meta["unavailableTools"]).len(), 6, "{meta}");
     assert_eq!(world.tools("patient"), ["box__echo", "clock"]);
     assert_eq!(world.meta("boxer").get("unavailableTools"), None);
 
@@ -101,7 +105,10 @@ fn everything_else_works_and_they_are_told() {
     assert_eq!(turn.complete()["final_response"], "Well.");
     let told = super::world::told("mcp-patient");
     assert_eq!(told[0], "here");
-    assert!(told[1].starts_with("Tool call not run: late__echo cannot be used at the moment: it ended"), "{told:?}");
+    assert!(
+        told[1].starts_with("Tool call not run: late__echo cannot be used at the moment: it does not work"),
+        "{told:?}"
+    );
     // Instructions that change with the health of servers would cost the model its cache and its reasoning.
     assert_eq!(system("mcp-patient"), "Be patient.");
     late(&world);

@@ -364,6 +364,33 @@ fn calls_that_cannot_be_made() {
     );
 }
 
+/// Escape sequences set the clipboard of a terminal, rewrite what stands on it, or turn the direction of writing.
+#[test]
+fn no_control_characters_reach_the_terminal() {
+    const HOSTILE: &str = "a\u{1b}]52;c;cm0=\u{7}\u{9b}2J\u{7f}\u{202e}b\u{2066}\rc";
+    let is_control =
+        |c: &char| c.is_control() && *c != '\n' || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let lists = tempfile::tempdir().unwrap();
+    let tool = |name: &str| serde_json::json!({ "name": name, "title": HOSTILE, "description": HOSTILE, "inputSchema": { "type": "object" } });
+    let file = list_file(lists.path(), &serde_json::json!([[tool("plain"), tool(HOSTILE)]]).to_string());
+    let hostile = folder(&["--list", &file], "");
+    let json = format!("{{\"text\": {}}}", serde_json::to_string(HOSTILE).unwrap());
+    let plain = folder(&[], "");
+    for (folder, arguments) in [
+        (&hostile, vec!["mcp", "list"]),
+        (&hostile, vec!["mcp", "list", "--json"]),
+        (&hostile, vec!["mcp", "call", "bad", "no-such-tool"]),
+        (&plain, vec!["mcp", "call", "bad", "echo", &json]),
+    ] {
+        let shown = run(folder.path(), &arguments);
+        assert_eq!(shown.chars().find(is_control), None, "{arguments:?}: {shown:?}");
+    }
+    let shown = run(plain.path(), &["mcp", "call", "bad", "echo", &json]);
+    assert!(shown.contains("a␛]52;c;cm0=␇<U+009B>2J␡<U+202E>b<U+2066>␍c\n"), "{shown}");
+    let listed = run(hostile.path(), &["mcp", "list", "--json"]);
+    assert!(listed.contains("\\u009b2J\\u007f\\u202e"), "{listed}");
+}
+
 #[test]
 fn a_server_sees_nothing_of_our_environment() {
     let folder = folder(&[], "env = { TOKEN = 'mine' }");

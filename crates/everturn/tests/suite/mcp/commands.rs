@@ -111,6 +111,26 @@ fn mistakes_are_told_with_what_there_is() {
 }
 
 #[test]
+fn folders_and_programs_are_looked_for() {
+    let folder = folder(
+        "[mcp.box]\ncommand = ['no-such-program']\ncwd = 'nowhere'\n[mcp.off]\ncommand = ['neither']\nenabled = false\n\
+         [mcp.path]\ncommand = ['/no/such/program']\n[recipes]\ndir = 'no-recipes'\n",
+    );
+    std::fs::write(folder.path().join("everturn-data"), "a file").unwrap();
+    let Ran { code, stderr, .. } = run(folder.path(), &["config", "check"]);
+    assert_eq!(code, 0, "{stderr}");
+    let at = folder.path().canonicalize().unwrap();
+    expect![[r#"
+        warning: `store`: HERE/everturn-data is not a folder
+        warning: `recipes.dir`: there is no folder no-recipes; create it
+        warning: `mcp.box.cwd`: there is no folder nowhere; create it
+        warning: `mcp.box.command`: there is no program `no-such-program`; install it, or write its whole path
+        warning: `mcp.path.command`: there is no program `/no/such/program`; check its path
+    "#]]
+    .assert_eq(&stderr.replace(at.to_str().unwrap(), "HERE"));
+}
+
+#[test]
 fn a_configuration_is_checked_before_it_is_used() {
     let python = &*PYTHON;
     let good = folder(&format!(

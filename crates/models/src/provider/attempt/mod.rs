@@ -292,7 +292,7 @@ impl Attempt {
             return Err(Failed { error, used: self.take_used_by_trials() });
         }
         let failures = self.caller.failures.clone();
-        Ok(Begun::Answer(Box::new(AnswerStream::declined(self.wire, failures, report.words())), self))
+        Ok(Begun::Answer(Box::new(AnswerStream::declined(self.wire, failures, report.shown())), self))
     }
 
     /// The wire of the call: another one than usual where the provider has asked for it.

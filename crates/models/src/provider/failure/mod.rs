@@ -1,6 +1,7 @@
 //! What went wrong, in the words of the engine: which kind of failure, what the provider said, how long to wait.
 //!
-//! Providers' words are bounded, and never hold our key even where the provider repeats it.
+//! Providers' words are bounded, and never hold our key even where the provider repeats it. Tenants are shown what a provider says in
+//! an error message; its address, where it redirects to and bodies that are no error messages stand in the log alone.
 
 mod no_access;
 mod no_model;
@@ -8,7 +9,11 @@ mod overflow;
 mod report;
 mod words;
 
-use std::{error::Error as _, time::SystemTime};
+use std::{
+    error::Error as _,
+    io::{self, ErrorKind},
+    time::SystemTime,
+};
 
 use everturn_core::Usage;
 use http::{HeaderMap, StatusCode};
@@ -80,13 +85,18 @@ impl Failures {
         let code = status.as_u16();
         let provider = &self.provider;
         let mut words = report.words.clone();
-        if words.is_empty() {
+        if report.is_raw && !words.is_empty() {
+            self.log(&format!("answered {code} with"), &words);
+        }
+        if report.is_raw || words.is_empty() {
             words = status.canonical_reason().unwrap_or("no reason given").to_owned();
         }
         if status.is_redirection() {
             let target =
                 headers.get(http::header::LOCATION).and_then(|target| target.to_str().ok()).unwrap_or("nowhere");
-            words = format!("it redirects to {}; set base_url to where it is", bounded(target));
+            self.log(&format!("answered {code} and redirects to"), &bounded(target));
+            words = "it redirects to another address; set base_url to that address, which is in the server's log"
+                .to_owned();
         }
         let kind = if status.is_redirection() { ModelErrorKind::Denied } else { report.kind(Some(code)) };
         ModelError {
@@ -105,23 +115,38 @@ impl Failures {
         if is_error {
             return self.reported(&report);
         }
-        let type_ = bounded(content_type);
-        let message =
-            format!("{provider} answered with {type_} that is no answer of a model; check base_url: {}", report.words);
+        let type_ = bounded(content_type.split(';').next().unwrap_or_default());
+        self.log(&format!("answered with {type_} that is no answer of a model:"), &report.words);
+        let message = format!(
+            "{provider} answered with {type_} that is no answer of a model; check base_url (the server's log has what it answered)"
+        );
         ModelError::new(ModelErrorKind::Denied, self.without_key(message))
     }
 
-    /// A request did not come through.
+    /// A request did not come through to an address.
+    pub(super) fn unreached(&self, error: reqwest::Error, base: &reqwest::Url) -> ModelError {
+        self.log("cannot be reached at", &base.origin().ascii_serialization());
+        self.transport(error, "cannot be reached")
+    }
+
+    /// A request or its answer did not come through.
     pub(super) fn transport(&self, error: reqwest::Error, what: &str) -> ModelError {
         let provider = &self.provider;
         let kind = if error.is_timeout() { ModelErrorKind::Timeout } else { ModelErrorKind::Unavailable };
         let error = error.without_url();
         // The outermost error says little; the innermost says "connection refused".
         let mut words = error.to_string();
+        let mut is_tls = false;
         let mut source = error.source();
         while let Some(inner) = source {
             words = inner.to_string();
+            is_tls |= inner.downcast_ref::<io::Error>().is_some_and(is_tls_error);
             source = inner.source();
+        }
+        if is_tls {
+            // They name hosts.
+            self.log(&format!("{what}:"), &bounded(&words));
+            words = "the TLS connection failed; the server's log says why".to_owned();
         }
         ModelError::new(kind, self.without_key(format!("{provider} {what}: {}", bounded(&words))))
     }
@@ -138,7 +163,11 @@ impl Failures {
         let (kind, message) = match fault {
             Fault::Reported(report) => return self.reported(&report),
             Fault::Nonsense(frame) => {
-                (ModelErrorKind::Unavailable, format!("{provider} sent what is no part of an answer: {frame}"))
+                self.log("sent what is no part of an answer:", &frame);
+                (
+                    ModelErrorKind::Unavailable,
+                    format!("{provider} sent what is no part of an answer (the server's log has it)"),
+                )
             }
             Fault::Ended(reason) => {
                 (ModelErrorKind::Unavailable, format!("{provider} gave its answer up with {}", bounded(&reason)))
@@ -158,12 +187,24 @@ impl Failures {
     }
 
     fn reported(&self, report: &Report) -> ModelError {
+        let words = if report.is_raw {
+            self.log("reports an error without a message:", &report.words);
+            "an error without a message (the server's log has it)"
+        } else {
+            &report.words
+        };
         ModelError {
             kind: report.kind(None),
-            message: self.without_key(format!("{} reports: {}", self.provider, report.words)),
+            message: self.without_key(format!("{} reports: {words}", self.provider)),
             retry_after: report.retry_after,
             says_nothing: false,
         }
+    }
+
+    /// Tells the operator what tenants are not shown.
+    fn log(&self, what: &str, words: &str) {
+        let words = self.without_key(words.to_owned());
+        tracing::warn!(target: "everturn::models", provider = self.provider, "the provider {what} {words}");
     }
 
     fn without_key(&self, mut message: String) -> String {
@@ -174,6 +215,11 @@ impl Failures {
         }
         message
     }
+}
+
+/// Whether an error is one of TLS: neither the system's own nor the end of the connection.
+fn is_tls_error(error: &io::Error) -> bool {
+    error.raw_os_error().is_none() && matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::Other)
 }
 
 #[cfg(test)]

@@ -107,6 +107,8 @@ impl Invalid {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::provider) struct Report {
     pub(super) words: String,
+    /// Whether the words are a body that has no error message, rather than one. They are read, and not shown to tenants.
+    pub(super) is_raw: bool,
     /// The machine-readable names that it gives: code, type, status.
     labels: Vec<String>,
     /// A status code inside the report.
@@ -131,7 +133,7 @@ impl Report {
             // Gemini wraps the error of a streaming call in an array.
             Ok(Value::Array(mut items)) if items.len() == 1 => Self::from_json(&items.swap_remove(0)),
             Ok(value) => Self::from_json(&value),
-            Err(_) => Self { words: bounded(&String::from_utf8_lossy(body)), ..Self::default() },
+            Err(_) => Self::raw(&String::from_utf8_lossy(body)),
         }
     }
 
@@ -146,6 +148,11 @@ impl Report {
         }
     }
 
+    /// A text that is no error message.
+    fn raw(text: &str) -> Self {
+        Self { words: bounded(text), is_raw: true, ..Self::default() }
+    }
+
     /// Reads an error that another one wraps.
     fn from_raw(raw: &Value) -> Option<Self> {
         let read = |value: &Value| Self::from_error(value.get("error").unwrap_or(value));
@@ -153,7 +160,7 @@ impl Report {
             Value::String(text) => match serde_json::from_str::<Value>(text) {
                 Ok(value @ Value::Object(_)) => read(&value),
                 Ok(Value::Array(items)) if items.len() == 1 => read(&items[0]),
-                Ok(_) | Err(_) => Self { words: bounded(text), ..Self::default() },
+                Ok(_) | Err(_) => Self::raw(text),
             },
             Value::Object(_) => read(raw),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => return None,
@@ -175,14 +182,15 @@ impl Report {
     fn from_error(error: &Value) -> Self {
         let invalid = Invalid::of(error);
         let words = match error {
-            Value::String(words) => words.clone(),
+            Value::String(words) => Some(words.clone()),
             error => ["message", "detail", "error"]
                 .iter()
                 .find_map(|field| error.get(field)?.as_str())
                 .map(str::to_owned)
-                .or_else(|| invalid.as_ref().map(|invalid| invalid.words.clone()))
-                .unwrap_or_else(|| error.to_string()),
+                .or_else(|| invalid.as_ref().map(|invalid| invalid.words.clone())),
         };
+        let is_raw = words.is_none();
+        let words = words.unwrap_or_else(|| error.to_string());
         let details = error.get("details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let mut labels: Vec<String> = ["code", "type", "status", "__type"]
             .iter()
@@ -204,6 +212,7 @@ impl Report {
         let param = error.get("param").and_then(Value::as_str).filter(|param| !param.is_empty()).map(bounded);
         Self {
             words: bounded(&words),
+            is_raw,
             labels,
             status,
             retry_after: delay
@@ -251,6 +260,11 @@ impl Report {
     /// What the provider says.
     pub(in crate::provider) fn words(&self) -> &str {
         &self.words
+    }
+
+    /// What a tenant is shown of it.
+    pub(in crate::provider) fn shown(&self) -> &str {
+        if self.is_raw { "The provider declined to answer." } else { &self.words }
     }
 
     /// Whether it has no word of what is wrong: no body, a page for people, or the name of the status.

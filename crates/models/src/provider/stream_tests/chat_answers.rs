@@ -329,11 +329,11 @@ fn chat_oddities() {
     check(
         ProviderKind::OpenAi,
         "data: <html>\n\n",
-        expect!["Unavailable: test sent what is no part of an answer: <html>"],
+        expect!["Unavailable: test sent what is no part of an answer (the server's log has it)"],
     );
     check(
         ProviderKind::OpenAi,
         "data: {\"choices\":7}\n\n",
-        expect![[r#"Unavailable: test sent what is no part of an answer: {"choices":7}"#]],
+        expect!["Unavailable: test sent what is no part of an answer (the server's log has it)"],
     );
 }
