@@ -117,12 +117,14 @@ impl Table {
     }
 
     /// Whether a call would better be made on another connection: if it, or one that is in flight here, asks, it could not be
-    /// told whose the question is. Only calls whose tools are known to ask nothing share a connection across turns. A tool of
-    /// which nothing is known counts as one that asks, within a tenant too: its question would wait for the other call.
+    /// told whose the question is. What is another tenant's is never taken for one's own; within a tenant, a tool counts
+    /// that is known to ask.
     fn is_crowded(&self, tenant: &TenantId, turn: &TurnId, habit: Habit) -> bool {
-        let mut others = self.open.values().filter(|open| open.turn != *turn && !open.asks);
+        let others = || self.open.values().filter(|open| open.turn != *turn && !open.asks);
+        let asks = |open: &Open| habit == Habit::Asks || open.habit == Habit::Asks;
         let is_quiet = |open: &Open| habit == Habit::Quiet && open.habit == Habit::Quiet;
-        self.left.keys().any(|other| other != tenant) || others.any(|open| !is_quiet(open))
+        self.left.keys().any(|other| other != tenant)
+            || others().any(|open| if open.tenant == *tenant { asks(open) } else { !is_quiet(open) })
     }
 
     /// Whose a question is that names no call and came when so many calls had been begun. A call asks until it is answered,

@@ -72,25 +72,6 @@ fn a_question_is_a_form_of_a_turn_that_runs() {
     assert_eq!((late.status, &late.json()["detail"]["code"]), (409, &json!("FORM_CLOSED")), "{late:?}");
 }
 
-/// Nothing is known of either tool: the question does not wait until the other turn's call is answered.
-#[test]
-fn a_question_beside_a_slow_call_of_the_same_tenant() {
-    let world = World::new();
-    let gate = world.traces.path("gate");
-    script(
-        "mcp-slow-beside",
-        [Reply::calls(&[("box__wait", json!({ "until": gate.to_str().unwrap() }))]), Reply::says(&["Waited."])],
-    );
-    let slow = play(&world.client(), "mcp-slow-beside");
-    slow.open().until("tool_started");
-    let (turn, _) = ask(&world, "mcp-ask-beside");
-    assert_eq!(slow.shown()["status"], "running", "the other call is not answered yet");
-    assert_eq!(answer(&turn, json!({ "form_answer": { "city": "Oslo" } })).status, 202);
-    assert_eq!(turn.complete()["final_response"], "Thanks.");
-    std::fs::write(gate, "").unwrap();
-    assert_eq!(slow.complete()["final_response"], "Waited.");
-}
-
 #[test]
 fn a_question_that_nobody_answers() {
     let world = World::with_box("question_expiry = '300ms'", "", "");
