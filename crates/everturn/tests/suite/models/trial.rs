@@ -19,6 +19,7 @@ fn it_says_what_works_and_what_does_not() {
         tool         works: the model calls the tool
                      first token after N.N s; 10 tokens read, 5 written
         forced tool  fails: a call of the tool add was asked for, which open/new-model cannot be given: its provider refuses the declaration
+                     10 tokens read, 5 written
         thinking     works: the model thinks before it answers
                      first token after N.N s; 10 tokens read, 5 written
         image        fails: the model was shown a red square and said "Green."
@@ -26,7 +27,7 @@ fn it_says_what_works_and_what_does_not() {
         JSON         works: the answer fits the schema
                      first token after N.N s; 10 tokens read, 5 written
 
-        In all 50 tokens read, 25 written
+        In all 60 tokens read, 30 written
         ----- stderr
     "#]]
     .assert_eq(&shown(&upstream, &output));
