@@ -31,14 +31,30 @@ const LEFT_OUT: &[&str] = &[
     "generationConfig.responseSchema",
     "output_config.format",
     "output_format",
+    "grammar",
+    "guided_choice",
+    "guided_decoding_backend",
+    "guided_grammar",
+    "guided_json",
+    "guided_regex",
+    "guided_whitespace_pattern",
+    "json_schema",
     "response_format",
+    "structured_outputs",
     "text.format",
+    // What the provider looks up by itself.
+    "plugins",
+    "search_parameters",
+    "web_search_options",
     // Its length and end.
     "generationConfig.maxOutputTokens",
     "generationConfig.stopSequences",
     "max_completion_tokens",
     "max_output_tokens",
+    "ignore_eos",
     "max_tokens",
+    "min_tokens",
+    "n_predict",
     "options.num_predict",
     "options.stop",
     "stop",
@@ -101,5 +117,7 @@ mod tests {
         let mixed = r#"{"generationConfig":{"maxOutputTokens":1,"topK":2},"max_tokens":5,"provider":{"zdr":true},"response_format":{"type":"json_object"},"stream":false,"text":{"format":{}},"tools":[]}"#;
         assert_eq!(side_body(mixed).unwrap(), r#"{"generationConfig":{"topK":2},"provider":{"zdr":true}}"#);
         assert_eq!(side_body(r#"{"max_tokens":5,"options":{"stop":["x"]}}"#), None);
+        let servers = r#"{"grammar":"root","guided_json":{},"json_schema":{},"min_tokens":9,"n_predict":9,"plugins":[],"structured_outputs":{},"seed":7}"#;
+        assert_eq!(side_body(servers).unwrap(), r#"{"seed":7}"#);
     }
 }

@@ -7,14 +7,33 @@ use crate::model::ModelRequest;
 
 /// Moves the instructions of a request into what the user says. The wires join them with the messages beside them.
 pub(super) fn from_user(request: &mut ModelRequest) {
-    let said = |text: &str| Message::User { content: Content::Text(system_as_text(text)) };
     let system = std::mem::take(&mut request.system);
     let first = Some(system.trim()).filter(|system| !system.is_empty()).map(said);
-    let rest = request.messages.iter().map(|message| match message {
+    let rest = request.messages.iter().map(system_as_user);
+    request.messages = first.into_iter().chain(rest).collect();
+}
+
+/// The same for the instructions within the conversation; those before it stay.
+pub(super) fn inner_from_user(request: &mut ModelRequest) {
+    if has_inner(request) {
+        request.messages = request.messages.iter().map(system_as_user).collect();
+    }
+}
+
+/// Whether there are instructions within the conversation.
+pub(super) fn has_inner(request: &ModelRequest) -> bool {
+    request.messages.iter().any(|message| matches!(message, Message::System { .. }))
+}
+
+fn said(text: &str) -> Message {
+    Message::User { content: Content::Text(system_as_text(text)) }
+}
+
+fn system_as_user(message: &Message) -> Message {
+    match message {
         Message::System { content } => said(content),
         Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => message.clone(),
-    });
-    request.messages = first.into_iter().chain(rest).collect();
+    }
 }
 
 /// Asks in words for the format of the answer. The answer is checked in any case.

@@ -59,6 +59,8 @@ pub(super) struct Learned {
     pub(super) percent_of_estimate: Option<u64>,
     /// Whether it takes instructions from the user only.
     pub(super) refuses_system: bool,
+    /// Whether it takes instructions before the conversation only, and within it from the user.
+    pub(super) wants_system_first: bool,
     /// Whether it refuses calls in a conversation whose request declares no tools.
     pub(super) wants_tools_with_calls: bool,
     /// Whether it takes nothing but users' messages and answers, one after the other: calls and results become text.
@@ -122,6 +124,7 @@ impl Learned {
         self.efforts.extend(other.efforts);
         self.percent_of_estimate = self.percent_of_estimate.max(other.percent_of_estimate);
         self.refuses_system |= other.refuses_system;
+        self.wants_system_first |= other.wants_system_first;
         self.wants_tools_with_calls |= other.wants_tools_with_calls;
         self.wants_plain_roles |= other.wants_plain_roles;
         self.wants_short_ids |= other.wants_short_ids;

@@ -56,6 +56,40 @@ async fn check(judge: impl Fn(&Value) -> Option<String> + Send + Sync + 'static,
     expect.assert_eq(&format!("{first}\n({took} requests)\n{second}\n({} requests)", server.seen().len() - took));
 }
 
+/// Templates of vLLM, llama.cpp and Mistral raise errors at instructions within the conversation.
+#[tokio::test]
+async fn instructions_within_the_conversation_come_from_the_user_where_they_must() {
+    for words in [
+        "System message must be at the beginning.",
+        "Unexpected role 'system' after role 'assistant'",
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+    ] {
+        let judge = move |body: &Value| {
+            let roles: Vec<_> = body["messages"].as_array().unwrap().iter().map(|said| said["role"].clone()).collect();
+            let is_fine =
+                roles[1..].iter().zip(["user", "assistant"].iter().cycle()).all(|(role, wanted)| role == wanted);
+            (!is_fine || roles[0] != "system").then(|| words.to_owned())
+        };
+        let (server, model) = server(judge).await;
+        let system = |content: &str| Message::System { content: content.into() };
+        let mut messages =
+            vec![Message::user("one"), Message::assistant("two"), system("Be brief."), Message::user("three")];
+        let said = |messages: &[Message]| ModelRequest {
+            system: "You help.".into(),
+            messages: messages.into(),
+            ..ModelRequest::default()
+        };
+        assert!(answer(&*model, said(&messages)).await.contains("ok"), "{words}");
+        messages.extend([Message::assistant("four"), system("Be kind."), Message::user("five")]);
+        assert!(answer(&*model, said(&messages)).await.contains("ok"), "{words}");
+        let sent: Vec<Value> = server.seen().iter().map(|seen| serde_json::from_str(&seen.body).unwrap()).collect();
+        assert_eq!(sent.len(), 3, "{words}: one refusal, then it is known");
+        let [second, third] = [1, 2].map(|at| sent[at]["messages"].as_array().unwrap().clone());
+        assert_eq!(third[..second.len()], second[..], "what was sent stays");
+        assert_eq!(second[3], json!({ "role": "user", "content": "<system>\nBe brief.\n</system>\n\nthree" }));
+    }
+}
+
 #[tokio::test]
 async fn fields() {
     let judge = |body: &Value| {

@@ -20,6 +20,7 @@ use everturn_core::{Block, Effort, Message};
 
 use super::{
     failure::Report,
+    instructions,
     learned::{ImageForm, Learned, MediaDigest, WantsReasoning, declaration},
 };
 use crate::model::ModelRequest;
@@ -69,6 +70,8 @@ pub(super) enum Change {
     NoReasoning,
     /// Instructions from the user rather than the system.
     System,
+    /// The same for those within the conversation.
+    InnerSystem,
     /// The answer in one piece.
     Stream,
     /// The calls of the conversation as text, where no tools are declared.
@@ -123,6 +126,7 @@ impl Changes {
             }
             Change::Effort { asked, nearest } => learned.efforts.insert(asked, nearest) != Some(nearest),
             Change::System => !std::mem::replace(&mut learned.refuses_system, true),
+            Change::InnerSystem => !std::mem::replace(&mut learned.wants_system_first, true),
             // Options of the stream are refused where there is none.
             Change::Stream => {
                 learned.fields.insert("stream_options".to_owned()) | learned.fields.insert("stream".to_owned())
@@ -183,6 +187,11 @@ pub(super) fn change(
     let has_system = !request.system.is_empty() && !learned.refuses_system;
     if has_system && SYSTEM.iter().any(|phrase| words.contains(phrase) && !is_quoted(body, phrase)) {
         return Some(Change::System);
+    }
+    let has_inner = instructions::has_inner(request) && !learned.wants_system_first && !learned.refuses_system;
+    let says_place = |phrase: &&str| words.contains(phrase) && !is_quoted(body, phrase);
+    if has_inner && SYSTEM_FIRST.iter().chain(ROLES).any(says_place) {
+        return Some(Change::InnerSystem);
     }
     if is_about_stream(report, body, learned) {
         return Some(Change::Stream);
@@ -374,6 +383,19 @@ const SYSTEM: &[&str] = &[
     "does not support system",
     "does not support developer",
     "system messages are not supported",
+];
+
+/// How servers say that instructions may stand before the conversation only: vLLM, llama.cpp and others with such templates,
+/// Mistral.
+const SYSTEM_FIRST: &[&str] = &[
+    "system message must be at the beginning",
+    "system message must be the first",
+    "system message must come first",
+    "system message should be the first",
+    "system messages must be at the beginning",
+    "system role must be the first",
+    "unexpected role 'system'",
+    "unexpected role \"system\"",
 ];
 
 /// How servers say that they want a text beside calls: llama.cpp, LM Studio, Ollama, servers that check with pydantic.

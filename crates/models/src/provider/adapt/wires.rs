@@ -37,7 +37,7 @@ pub(in crate::provider) fn lacks_responses(report: &Report, body: &[u8]) -> bool
     PHRASES.iter().any(says)
         || (says(&ENDPOINT) && ABSENT.iter().any(says))
         // A server without such a path has no more to say than the status.
-        || (is_nowhere && (report.says_nothing() || ["not found", "method not allowed"].contains(&words.trim())))
+        || (is_nowhere && (report.says_nothing() || ["not found", "404 page not found", "404 not found", "method not allowed"].contains(&words.trim())))
 }
 
 #[cfg(test)]
@@ -57,6 +57,7 @@ mod tests {
             (404, r#"{"error":{"message":"Invalid URL (POST /v1/responses)","type":"invalid_request_error"}}"#, true),
             (404, r#"{"detail":"Not Found"}"#, true),
             (404, "", true),
+            (404, "404 page not found\n", true),
             (405, r#"{"detail":"Method Not Allowed"}"#, true),
             (400, r#"{"error":{"message":"Unsupported value: 'include'","param":"include"}}"#, false),
             (400, r#"{"error":{"message":"Encrypted content is not supported with this model."}}"#, false),

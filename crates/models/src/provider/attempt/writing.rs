@@ -141,6 +141,8 @@ impl Attempt {
         }
         if learned.refuses_system {
             instructions::from_user(request.to_mut());
+        } else if learned.wants_system_first {
+            instructions::inner_from_user(request.to_mut());
         }
         if learned.wants_plain_roles || has_plain_calls {
             join_neighbours(&mut request);
