@@ -70,7 +70,18 @@ struct Vendor {
     refused: usize,
 }
 
-const VENDORS: [Vendor; 4] = [
+/// A vendor whose chat completions are served below `path`, by the variables for its key and its address.
+macro_rules! chat {
+    ($key:literal, $address:literal, $path:literal) => {
+        Vendor {
+            variables: |url| vec![($key, "test-key".to_owned()), ($address, format!("{url}{}", $path))],
+            endpoint: "openai_chat",
+            refused: 0,
+        }
+    };
+}
+
+const VENDORS: [Vendor; 10] = [
     Vendor {
         variables: |url| {
             vec![("OPENAI_API_KEY", "sk-test".to_owned()), ("OPENAI_BASE_URL", format!("{url}/openai/v1"))]
@@ -90,6 +101,22 @@ const VENDORS: [Vendor; 4] = [
         refused: 0,
     },
     Vendor { variables: |url| vec![("OLLAMA_HOST", url.to_owned())], endpoint: "ollama", refused: 0 },
+    Vendor {
+        variables: |url| {
+            vec![
+                ("AZURE_OPENAI_API_KEY", "test-key".to_owned()),
+                ("AZURE_OPENAI_ENDPOINT", url.to_owned()),
+                ("AZURE_OPENAI_DEPLOYMENT", "gpt-6-sol".to_owned()),
+            ]
+        },
+        endpoint: "openai_responses",
+        refused: 0,
+    },
+    chat!("DEEPSEEK_API_KEY", "DEEPSEEK_BASE_URL", "/deepseek/v1"),
+    chat!("MISTRAL_API_KEY", "MISTRAL_BASE_URL", "/mistral/v1"),
+    chat!("XAI_API_KEY", "XAI_BASE_URL", "/xai/v1"),
+    chat!("GROQ_API_KEY", "GROQ_BASE_URL", "/groq/v1"),
+    chat!("OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "/openrouter/v1"),
 ];
 
 #[test]
