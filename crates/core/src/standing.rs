@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Answer, CallId, CallRoute, CorruptSegment, Event, Kind, RawEvent, Timestamp, Usage, Wait};
+use crate::{Answer, CallId, CallRoute, CorruptSegment, Event, FormId, Kind, RawEvent, Timestamp, Usage, Wait};
 
 /// Where a turn stands after some of its events: the little that views need, cheap to keep up with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub struct Standing {
     pub wait: Option<Wait>,
     /// Seq of the event with which it last began to wait.
     pub wait_at: u64,
+    /// The forms that people are asked to answer, also those of a tool that runs meanwhile.
+    pub open_forms: Vec<FormId>,
     /// Whether the answer is to have a format.
     pub has_format: bool,
     /// How many pieces of text the current attempt at a step has given.
@@ -65,6 +67,8 @@ impl Standing {
             | Kind::TOOL_CALLED
             | Kind::WAITING
             | Kind::RESUMED
+            | Kind::FORM_OPENED
+            | Kind::FORM_CLOSED
             | Kind::HISTORY_COMPACTED
             | Kind::TURN_ENDED => self.take(raw, &raw.decode()?),
             _ => {}
@@ -77,6 +81,11 @@ impl Standing {
         match event {
             Event::Waiting(wait) => (self.wait, self.wait_at) = (Some(wait.clone()), raw.seq),
             Event::Resumed { .. } | Event::TurnEnded(_) => self.wait = None,
+            Event::FormOpened(form) => {
+                self.open_forms.push(form.form_id.clone());
+                self.wait_at = raw.seq;
+            }
+            Event::FormClosed { form_id, .. } => self.open_forms.retain(|open| open != form_id),
             _ => {}
         }
         match event {

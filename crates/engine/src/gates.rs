@@ -13,8 +13,8 @@ use everturn_core::TenantId;
 use tokio::{sync::Notify, time::Instant};
 
 /// The shortest and the longest time between two interrupts of one session. It doubles while interrupts follow each other
-/// without a pause, so that turns of a few seconds come to their end, however many clients interrupt.
-const BETWEEN_INTERRUPTS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(8));
+/// without a pause, so that turns get somewhere however many clients interrupt.
+const BETWEEN_INTERRUPTS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 
 /// Names that nobody holds any more are cleared away once there are this many.
 const DEAD_ENTRIES: usize = 1024;
@@ -42,6 +42,8 @@ type Name = (TenantId, String);
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     held: tokio::sync::Mutex<()>,
+    /// Held by the submission that interrupts next.
+    interrupting: tokio::sync::Mutex<()>,
     joining: AtomicUsize,
     all_joined: Notify,
 }
@@ -60,6 +62,16 @@ impl Gate {
     /// The same, except for submissions that are about to join the queue.
     pub(crate) async fn lock_beside_joining(&self) -> Alone<'_> {
         self.held.lock().await
+    }
+
+    /// The place of the submission that interrupts next; `None` if another one has it.
+    pub(crate) fn try_interrupt(&self) -> Option<Alone<'_>> {
+        self.interrupting.try_lock().ok()
+    }
+
+    /// Waits for that place. Fair, so that no interrupt is passed over.
+    pub(crate) async fn interrupt_next(&self) -> Alone<'_> {
+        self.interrupting.lock().await
     }
 
     /// Waits until those have joined the queue that are about to. There are no new ones while the gate is held.

@@ -38,6 +38,8 @@ struct Judging<'gate> {
     /// The session's gate, and whether this one holds it.
     gate: Option<&'gate Arc<Gate>>,
     alone: Option<Alone<'gate>>,
+    /// The place of the submission that interrupts next, if it has that.
+    interrupting: Option<Alone<'gate>>,
     /// How many were about to join the session's queue before this one looked at it.
     joining: usize,
     delay: Option<Delay>,
@@ -47,6 +49,8 @@ struct Judging<'gate> {
 enum Delay {
     /// A turn that works on another answer.
     UntilRest(Arc<LiveTurn>),
+    /// Its turn to interrupt.
+    InterruptNext,
     /// The time until the next interrupt of the session, or the end of the turn that is to be interrupted.
     Interrupt(Duration, Option<Arc<LiveTurn>>),
 }
@@ -86,7 +90,8 @@ impl Engine {
                 Some(self.0.sessions.of(&submit.tenant, session.as_str()))
             }
         };
-        let mut judging = Judging { slot: None, gate: gate.as_ref(), alone: None, joining: 0, delay: None };
+        let mut judging =
+            Judging { slot: None, gate: gate.as_ref(), alone: None, interrupting: None, joining: 0, delay: None };
         for conflicts in 0..MAX_CONFLICTS {
             // One after the other: those who are judged together collide, and only one of them gets on. Who is judged anew
             // keeps its place, also after an interrupt: what it made room for is its own turn and nobody else's.
@@ -115,6 +120,13 @@ impl Engine {
                         Some(Delay::UntilRest(turn)) => {
                             drop(judging.alone.take());
                             turn.stopped(LOOK_AGAIN).await;
+                        }
+                        Some(Delay::InterruptNext) => {
+                            drop(judging.alone.take());
+                            if let Some(gate) = judging.gate {
+                                let left = ANSWER_PATIENCE.saturating_sub(begun.elapsed());
+                                judging.interrupting = tokio::time::timeout(left, gate.interrupt_next()).await.ok();
+                            }
                         }
                         Some(Delay::Interrupt(time, turn)) => {
                             drop(judging.alone.take());
@@ -223,7 +235,7 @@ impl Engine {
                     return Err(SubmitError::Rejected(Refusal::Changed));
                 }
                 reply?;
-                submit.submission.clone()
+                without_timers(submit.submission.clone(), phase)
             }
         };
         let agent = match &submit.update.overlay {
@@ -384,6 +396,13 @@ impl Engine {
         judging: &mut Judging<'_>,
     ) -> Result<Started, SubmitError> {
         if let Some(gate) = judging.gate {
+            if judging.interrupting.is_none() {
+                judging.interrupting = gate.try_interrupt();
+            }
+            if judging.interrupting.is_none() {
+                judging.delay = Some(Delay::InterruptNext);
+                return Err(SubmitError::Rejected(Refusal::Changed));
+            }
             // Those who came before are ended, too.
             gate.joined().await;
         }
@@ -421,6 +440,16 @@ fn phase(head: &SessionHead) -> SessionPhase<'_> {
         Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None if head.queued > 0 => SessionPhase::Running,
         Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None => SessionPhase::Idle,
     }
+}
+
+/// A submission without permissions for timers. They need none, but clients that answer every call without a result send
+/// one; it must not refuse the answers beside it.
+fn without_timers(submission: Submission, phase: SessionPhase<'_>) -> Submission {
+    let (Submission::Answers(answers), SessionPhase::Waiting(wait)) = (&submission, phase) else { return submission };
+    let is_timer = |id: &CallId| wait.calls.iter().any(|call| call.id == *id && call.waiting_for == WaitingFor::Timer);
+    let needed = |answer: &&Answer| !(matches!(answer, Answer::Permission { .. }) && is_timer(answer.call_id()));
+    let kept: Vec<Answer> = answers.iter().filter(needed).cloned().collect();
+    if kept.is_empty() { submission } else { Submission::Answers(kept) }
 }
 
 /// The answer that a submission gives to a form, if it does and the session waits for it.

@@ -68,9 +68,16 @@ struct Ask {
     tokens: u64,
     /// The most tokens that the model may write: some think whatever they are asked, and count it as a part of the answer.
     output: u64,
+    /// Whether the model wrote too much when it was asked before.
+    is_overlong: bool,
 }
 
 impl Ask {
+    /// Fewer words of the same, with the same room to write them: a lower cap would only cut them off earlier.
+    fn in_fewer_words(self) -> Self {
+        Self { tokens: (self.tokens / 2).max(1), is_overlong: true, ..self }
+    }
+
     fn shorter(self) -> Self {
         let tokens = (self.tokens / 2).max(1);
         Self { tokens, output: self.output.min(tokens.max(self.output / 2)), ..self.of_less() }
@@ -111,6 +118,8 @@ enum Attempt {
         left: Option<String>,
         /// Whether the model spent its tokens on thoughts.
         is_thought: bool,
+        /// Whether it was cut off, or is too long.
+        is_overlong: bool,
     },
     /// The model wrote for too long.
     Endless {
@@ -128,7 +137,7 @@ impl Turn {
         let window = self.window();
         let input = budget.min(window.saturating_sub(summary + window / 64)).max(SHORTEST);
         // Twice what the request asks for, within what the model and the agent allow, as the room for summaries is.
-        let mut ask = Ask { input, tokens: summary, output: summary };
+        let mut ask = Ask { input, tokens: summary, output: summary, is_overlong: false };
         let earlier = self.compaction().map(|earlier| earlier.summary.clone()).unwrap_or_default();
         let mut made = Made { summary: earlier, to: span.from };
         self.silences = Silences::default();
@@ -165,8 +174,17 @@ impl Turn {
             let (error, is_unusable) = match attempt {
                 Attempt::Made(summary) => return Ok(Made { summary, to }),
                 Attempt::Failed(error) => (error, false),
-                Attempt::Unusable { error, left, is_thought } => {
+                Attempt::Unusable { error, left, is_thought, is_overlong } => {
                     last_resort = left.map(|summary| Made { summary, to }).or(last_resort);
+                    // A model that writes too much does so again, whatever it is asked.
+                    if let (true, false, Some(made)) = (is_overlong, is_thought, &last_resort) {
+                        if usual.is_overlong || ask.is_overlong {
+                            usual.is_overlong = true;
+                            return Ok(made.clone());
+                        }
+                        ask = ask.in_fewer_words();
+                        continue;
+                    }
                     let more = (ask.output.saturating_mul(4)).min(self.most_thoughts(ask));
                     if is_thought && more > ask.output {
                         (ask.output, usual.output) = (more, more);
@@ -265,7 +283,8 @@ impl Turn {
                     let is_cut = finish == ModelFinish::MaxTokens;
                     let is_thought = is_cut && context::estimate_text(&summary) < ask.output / 2;
                     let left = judge.salvage(&summary).filter(|_| finish != ModelFinish::Refusal);
-                    return Attempt::Unusable { error, left, is_thought };
+                    let is_overlong = is_cut || context::estimate_text(&summary) > judge.room;
+                    return Attempt::Unusable { error, left, is_thought, is_overlong };
                 }
                 ModelEvent::Alive
                 | ModelEvent::Notice(_)

@@ -1,6 +1,6 @@
 //! The answer in one piece: what a leg says, once it stops.
 
-use everturn_core::{Block, CallId, CallRoute, Content, Event, Finish as StepFinish, Usage, Wait, WaitingFor};
+use everturn_core::{Block, CallId, CallRoute, Content, Event, Finish as StepFinish, FormId, Usage, Wait, WaitingFor};
 use everturn_engine::{Flow, Started};
 
 use crate::{
@@ -32,6 +32,8 @@ pub(crate) struct LegAnswer<'a> {
     client_calls: Vec<CallId>,
     calls: Vec<ToolCallOut>,
     wait: Option<Wait>,
+    /// The forms that people are asked to answer, also those of a tool that runs meanwhile.
+    open_forms: Vec<FormId>,
     stop: Option<Result<Finish, ApiError>>,
 }
 
@@ -49,6 +51,7 @@ impl<'a> LegAnswer<'a> {
             client_calls: Vec::new(),
             calls: Vec::new(),
             wait: None,
+            open_forms: Vec::new(),
             stop: None,
         }
     }
@@ -60,7 +63,7 @@ impl<'a> LegAnswer<'a> {
 
     /// Whether it waits for somebody else than the client, or for time.
     pub(crate) fn waits(&self) -> bool {
-        self.wait.is_some()
+        self.wait.is_some() || !self.open_forms.is_empty()
     }
 
     /// Takes the leg's next event. Closes when the leg stops, and when it begins or ends to wait.
@@ -97,6 +100,14 @@ impl<'a> LegAnswer<'a> {
                 self.wait = None;
                 self.stop = Some(end::of(&ended));
             }
+            Event::FormOpened(form) => {
+                self.open_forms.push(form.form_id);
+                return Flow::Close;
+            }
+            Event::FormClosed { form_id, .. } => {
+                self.open_forms.retain(|open| *open != form_id);
+                return Flow::Close;
+            }
             Event::TurnStarted(_)
             | Event::TextDelta(_)
             | Event::ThinkingDelta(_)
@@ -106,8 +117,6 @@ impl<'a> LegAnswer<'a> {
             | Event::ToolIntended { .. }
             | Event::ToolFinished { .. }
             | Event::TimerSet { .. }
-            | Event::FormOpened(_)
-            | Event::FormClosed { .. }
             | Event::ArtifactStarted(_)
             | Event::ArtifactDelta(_)
             | Event::ArtifactFinished(_)
@@ -153,7 +162,11 @@ impl<'a> LegAnswer<'a> {
                 let Started { session, turn, .. } = self.started;
                 return Some(Err(waiting::error(session, turn, wait, self.seq)));
             }
-            (None, None) => return None,
+            (None, None) if self.open_forms.is_empty() => return None,
+            (None, None) => {
+                let Started { session, turn, .. } = self.started;
+                return Some(Err(waiting::asked(session, turn, &self.open_forms, self.seq)));
+            }
         };
         let Started { session, turn, leg_start, .. } = self.started;
         let text = self.texts.join(BETWEEN_STEPS);

@@ -99,6 +99,17 @@ async fn what_was_cut_off_is_used_where_nothing_better_comes() {
     assert_eq!((made.summary.as_str(), made.left_out), (SENTENCE.repeat(2).trim(), 0));
 }
 
+/// A model that always writes until it is cut off is asked once more, not for each part of what it is to summarise.
+#[tokio::test(start_paused = true)]
+async fn a_model_that_writes_too_much_is_not_asked_again_and_again() {
+    for end in [finish(ModelFinish::MaxTokens, None), stop()] {
+        let long = SENTENCE.repeat(200);
+        let (world, model, _) = summarised_by(move || vec![say(&long), end.clone()]).await;
+        assert!(compactions(&world).await.pop().unwrap().summary.starts_with(SENTENCE.trim()));
+        assert_eq!(model.requests().iter().filter(|request| is_summary(request)).count(), 2);
+    }
+}
+
 /// A model that thinks whatever it is asked is given room for its thoughts.
 #[tokio::test(start_paused = true)]
 async fn thoughts_are_given_the_room_that_they_take() {

@@ -3,7 +3,11 @@
 
 use std::time::Duration;
 
-use everturn_core::{FailureCode, Outcome, submission::OnBusy};
+use everturn_core::{
+    Answer, Event, FailureCode, Outcome, WaitingCall,
+    submission::{OnBusy, Refused, Submission},
+};
+use everturn_engine::{Started, SubmitError};
 use everturn_models::ModelErrorKind::RateLimited;
 use everturn_store::TurnStatus;
 use expect_test::expect;
@@ -211,6 +215,28 @@ async fn a_new_message_takes_the_place_of_a_wait() {
         transcript.contains(r#"result c1 error: "Tool call skipped: the user sent a new message""#),
         "{transcript}"
     );
+}
+
+/// Public clients of AAP send a permission for every call without a result.
+#[tokio::test(start_paused = true)]
+async fn a_permission_for_a_timer_does_not_refuse_the_answers_beside_it() {
+    let world = World::start(waits(&[("wait", DAY), ("pay", "{}")])).await;
+    let started = world.begin("later").await;
+    let waiting_for = async |started: &Started| match leg_of(&world.engine, started).await.pop() {
+        Some((_, Event::Waiting(wait))) => wait.calls,
+        other => panic!("{other:?}"),
+    };
+    let permit = |calls: &[WaitingCall]| {
+        let permit = |call: &WaitingCall| Answer::Permission { call_id: call.id.clone(), granted: true, reason: None };
+        world.submission(Submission::Answers(calls.iter().map(permit).collect()), Default::default())
+    };
+    let calls = waiting_for(&started).await;
+    assert_eq!(calls.len(), 2);
+    let started = world.engine.submit(permit(&calls)).await.expect("the timer needs no answer");
+    let left = waiting_for(&started).await;
+    assert_eq!(left, calls[..1]);
+    let refused = world.engine.submit(permit(&left)).await.unwrap_err();
+    assert!(matches!(refused, SubmitError::Refused(Refused::AnswerForTimer { .. })), "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -72,6 +72,40 @@ fn a_question_is_a_form_of_a_turn_that_runs() {
     assert_eq!((late.status, &late.json()["detail"]["code"]), (409, &json!("FORM_CLOSED")), "{late:?}");
 }
 
+/// Chat completions have no word for a form: their clients get an error that names it, also in a stream.
+#[test]
+fn a_question_is_an_error_of_chat_completions() {
+    let world = World::with_box("", "", "[openai]\nwait = '300ms'\n");
+    let client = world.client();
+    for stream in [false, true] {
+        let name = format!("mcp-asks-openai-{stream}");
+        script(&name, [Reply::calls(&[("box__ask", city())]), Reply::says(&["Thanks."])]);
+        let messages = json!([{ "role": "user", "content": format!("play {name}") }]);
+        let body = json!({ "model": "boxer", "stream": stream, "messages": messages }).to_string();
+        let told = client.send("POST", "/v1/chat/completions", &body);
+        let error = if stream {
+            let frame = told.body.lines().rfind(|line| line.starts_with("data: ")).unwrap();
+            serde_json::from_str::<Value>(&frame[6..]).unwrap()["error"].clone()
+        } else {
+            assert_eq!((told.status, told.header("x-should-retry")), (409, "false"), "{told:?}");
+            told.json()["error"].clone()
+        };
+        assert_eq!(error["code"], "waiting_for_person", "{told:?}");
+        let open = client.send("GET", "/api/v1/forms?status=open", "").json();
+        assert_eq!(error["waiting"]["form_ids"], json!([open["forms"][0]["form_id"]]), "{error}");
+        // The answer that it says how to give is taken.
+        let session = &error["waiting"]["session_id"];
+        let answer = json!({ "session_id": session, "form_answer": { "city": "Oslo" } });
+        assert_eq!(client.send("POST", "/api/v1/sessions/stream", &answer.to_string()).status, 202);
+        eventually("the tool hears it", || told_all(&name).contains("Oslo").then_some(()));
+    }
+}
+
+/// What the model was told of its calls, once it was asked again.
+fn told_all(name: &str) -> String {
+    if crate::suite::harness::asked(name).len() < 2 { String::new() } else { told(name).join("\n") }
+}
+
 #[test]
 fn a_question_that_nobody_answers() {
     let world = World::with_box("question_expiry = '300ms'", "", "");
