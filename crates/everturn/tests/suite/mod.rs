@@ -18,6 +18,7 @@ mod load;
 mod logs;
 mod mcp;
 mod models;
+mod moved_data;
 mod native;
 mod network;
 mod openai;
