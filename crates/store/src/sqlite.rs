@@ -22,6 +22,7 @@ mod open;
 mod place;
 mod readers;
 mod records;
+mod reseal;
 mod rows;
 mod schema;
 #[cfg(all(test, feature = "test-support"))]
@@ -43,7 +44,12 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
-pub use self::{free_space::Space, open::OpenError, vacuum::Vacuumed};
+pub use self::{
+    free_space::Space,
+    open::OpenError,
+    reseal::{Reseal, ResealError, Resealed},
+    vacuum::Vacuumed,
+};
 use self::{
     live::LiveTurns,
     location::Location,
