@@ -90,7 +90,7 @@ impl Committer {
 
     /// Why the store does not take anything now, if so.
     pub(crate) fn trouble(&self) -> Option<StoreError> {
-        lock(&self.0.trouble).clone()
+        lock(&self.0.trouble).clone().or_else(|| self.0.store.health().err())
     }
 }
 
@@ -151,7 +151,9 @@ async fn commit(shared: &Shared, batch: Vec<Command>, entries: Vec<Entry>) {
             }
             Err(error) => {
                 shared.metrics.commit_failures.inc();
-                if lock(&shared.trouble).replace(error.clone()).is_none() {
+                let is_first = lock(&shared.trouble).replace(error.clone()).is_none();
+                // A store that knows what is wrong with it has logged it.
+                if is_first && shared.store.health().is_ok() {
                     tracing::error!(%error, "cannot commit; running turns wait, new ones are refused");
                 }
                 (batch, entries) = keep_appends(batch, entries, &error);

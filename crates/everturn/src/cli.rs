@@ -11,6 +11,7 @@ use crate::{
     keys::{self, KeysCommand, Reach},
     mcp::McpCommand,
     models::ModelsCommand,
+    secrets::{SecretsCommand, VARIABLE},
     serve,
     telemetry::{self, LogFormat},
     vacuum,
@@ -60,6 +61,11 @@ enum Command {
     Models {
         #[command(subcommand)]
         command: ModelsCommand,
+    },
+    /// Change the key that secrets in the database are sealed with
+    Secrets {
+        #[command(subcommand)]
+        command: SecretsCommand,
     },
     /// Give the database's free space back to the disk at once
     ///
@@ -148,6 +154,7 @@ impl Cli {
             Some(Command::Keys { command }) => run_keys(command, environment).map(done),
             Some(Command::Mcp { command }) => run_mcp(command, environment),
             Some(Command::Models { command }) => run_models(command, environment),
+            Some(Command::Secrets { command }) => run_secrets(command, environment).map(done),
             Some(Command::Vacuum(common)) => run_vacuum(&common).map(done),
             Some(Command::Version) => {
                 anstream::print!("{}", Self::command().render_version());
@@ -225,8 +232,16 @@ fn run_keys(command: KeysCommand, environment: &Environment) -> Result<(), Failu
     let common = command.common();
     let overrides = Overrides { store: common.store.clone(), ..Overrides::default() };
     let (store, durability) = config::load_store(common.config.as_deref(), &overrides)?;
-    let reach = Reach::new(&store, durability, environment.get("EVERTURN_SECRET_KEY").is_some());
+    let reach = Reach::new(&store, durability, environment.get(VARIABLE).is_some());
     Ok(runtime()?.block_on(command.run(reach))?)
+}
+
+fn run_secrets(command: SecretsCommand, environment: &Environment) -> Result<(), Failure> {
+    telemetry::init("warn", LogFormat::Text)?;
+    let common = command.common();
+    let overrides = Overrides { store: common.store.clone(), ..Overrides::default() };
+    let (store, _) = config::load_store(common.config.as_deref(), &overrides)?;
+    Ok(command.run(&store, environment)?)
 }
 
 fn run_vacuum(common: &keys::Common) -> Result<(), Failure> {

@@ -20,7 +20,7 @@ use everturn_mcp::{Backoff, Mcp};
 use everturn_native::Native;
 use everturn_openai::OpenAi;
 use everturn_recipes::Recipes;
-use everturn_store::{SecretBox, SqliteStore, Store};
+use everturn_store::{SqliteStore, Store};
 use everturn_webhooks::Webhooks;
 use http::StatusCode;
 use prometheus_client::registry::Registry;
@@ -39,6 +39,7 @@ use crate::{
     config::{Config, Environment, Source, StoreLocation},
     keys::Door,
     mcp::StoredLists,
+    secrets::{self, KeyPlace},
     space_metrics,
 };
 
@@ -67,7 +68,7 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(&opened, durability)).await??;
     let space = Arc::clone(store.space());
     let store: Arc<dyn Store> = Arc::new(store);
-    let secrets = secrets(&config, &path, had_data)?;
+    let secrets = secrets::open(&store, &KeyPlace::find(config.secret_key.as_ref(), &path), had_data).await?;
     let keys = compose::keys(&config, Arc::clone(&store)).await?;
     refuse_open_to_all(&config, keys.is_open())?;
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
@@ -217,24 +218,6 @@ fn keep_memory_private() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
         tracing::warn!(%error, "other processes of this user can read this server's memory");
-    }
-}
-
-/// Seals secret options with the configured key, or with one that is kept beside the database.
-fn secrets(config: &Config, database: &Path, had_data: bool) -> anyhow::Result<SecretBox> {
-    match &config.secret_key {
-        Some(key) => SecretBox::from_text(key.expose_secret()).context("EVERTURN_SECRET_KEY cannot be used"),
-        None => {
-            let file = secret_file(database);
-            if had_data && !file.exists() {
-                tracing::warn!(
-                    file = %file.display(),
-                    "the key that secret options are sealed with is gone; a new one is made, and secrets that were set \
-                     before cannot be opened any more. Restore the file if you have a copy"
-                );
-            }
-            Ok(SecretBox::from_file(&file)?)
-        }
     }
 }
 

@@ -25,10 +25,10 @@ pub use record::{
     ClaimedTurn, DueTurn, NodeId, Record, RecordFilter, RecordKind, RecordRow, SessionRecord, SessionRow, TurnOutline,
     TurnRecord, TurnStatus, TurnSummary, UnfinishedTurn,
 };
-pub use secrets::{SecretBox, SecretError, SecretPlace};
+pub use secrets::{CANARY, SecretBox, SecretError, SecretPlace};
 pub use session_command::{EndedTurn, NewSession, Shares, TruncateSession};
 #[cfg(feature = "test-support")]
 pub use sim::{Fault, Faults, SimStore};
-pub use sqlite::{Durability, OpenError, Space, SqliteStore, Vacuumed};
+pub use sqlite::{Durability, OpenError, Reseal, ResealError, Resealed, Space, SqliteStore, Vacuumed};
 pub use store::Store;
 pub use usage::{UsageCount, UsageRow, UsageSlot};

@@ -183,6 +183,8 @@ pub enum RecordKind {
     Notice = 8,
     /// What a tool server offered when it was last asked.
     ToolList = 9,
+    /// What tells whether secrets are sealed with the key that the server has.
+    Canary = 10,
 }
 
 impl RecordKind {
@@ -201,6 +203,7 @@ impl RecordKind {
             Self::Key,
             Self::Notice,
             Self::ToolList,
+            Self::Canary,
         ];
         all.into_iter().find(|kind| kind.number() == number)
     }

@@ -27,6 +27,12 @@ const PREFIX: &str = "v1:";
 const NONCE: usize = 24;
 const KEY: usize = 32;
 
+/// Name of the canary among the records of [`TenantId::local`].
+pub const CANARY: &str = "canary";
+
+/// What the canary is sealed along with. No [`SecretPlace`] gives these bytes.
+const CANARY_PLACE: &[u8] = b"everturn canary";
+
 /// No key is longer, in whatever form.
 const MAX_KEY_TEXT: u64 = 256;
 
@@ -150,9 +156,23 @@ impl SecretBox {
 
     /// Seals a secret for a place.
     pub fn seal(&self, place: SecretPlace<'_>, secret: &str) -> Result<String, SecretError> {
+        self.seal_for(&place.bytes(), secret)
+    }
+
+    /// Seals a text that is no secret. Whether it opens tells whether a key is the one that it was sealed with.
+    pub fn seal_canary(&self) -> Result<String, SecretError> {
+        self.seal_for(CANARY_PLACE, CANARY)
+    }
+
+    /// Whether a canary was sealed with this key.
+    pub fn opens_canary(&self, sealed: &str) -> bool {
+        self.open_for(CANARY_PLACE, sealed).is_ok()
+    }
+
+    fn seal_for(&self, place: &[u8], secret: &str) -> Result<String, SecretError> {
         let mut nonce = [0; NONCE];
         rand::rng().fill_bytes(&mut nonce);
-        let payload = Payload { msg: secret.as_bytes(), aad: &place.bytes() };
+        let payload = Payload { msg: secret.as_bytes(), aad: place };
         let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| SecretError::TooLarge)?;
         let mut bytes = nonce.to_vec();
         bytes.extend(sealed);
@@ -161,10 +181,14 @@ impl SecretBox {
 
     /// Opens a secret that was sealed for this place.
     pub fn open(&self, place: SecretPlace<'_>, sealed: &str) -> Result<Zeroizing<String>, SecretError> {
+        self.open_for(&place.bytes(), sealed)
+    }
+
+    fn open_for(&self, place: &[u8], sealed: &str) -> Result<Zeroizing<String>, SecretError> {
         let text = sealed.strip_prefix(PREFIX).ok_or(SecretError::UnknownForm)?;
         let bytes = BASE64.decode(text).map_err(|_| SecretError::UnknownForm)?;
         let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(SecretError::UnknownForm)?;
-        let payload = Payload { msg: sealed, aad: &place.bytes() };
+        let payload = Payload { msg: sealed, aad: place };
         let opened = self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| SecretError::WrongKey)?;
         let opened = String::from_utf8(opened).map_err(|error| {
             drop(Zeroizing::new(error.into_bytes()));

@@ -85,6 +85,10 @@ impl SimStore {
 }
 
 impl Store for SimStore {
+    fn health(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn commit(&self, batch: Arc<Vec<Command>>) -> BoxFuture<'_, Result<Vec<Result<Receipt, Refusal>>, StoreError>> {
         let commit = async move {
             self.inner.switches.pass_gate().await;

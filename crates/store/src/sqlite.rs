@@ -16,11 +16,13 @@ mod free_space;
 mod history_tests;
 mod keys;
 mod live;
+mod location;
 mod log;
 mod open;
 mod place;
 mod readers;
 mod records;
+mod reseal;
 mod rows;
 mod schema;
 #[cfg(all(test, feature = "test-support"))]
@@ -42,9 +44,15 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
-pub use self::{free_space::Space, open::OpenError, vacuum::Vacuumed};
+pub use self::{
+    free_space::Space,
+    open::OpenError,
+    reseal::{Reseal, ResealError, Resealed},
+    vacuum::Vacuumed,
+};
 use self::{
     live::LiveTurns,
+    location::Location,
     open::Opened,
     readers::Readers,
     rows::Place,
@@ -92,6 +100,7 @@ pub struct SqliteStore {
     requests: Option<mpsc::Sender<Request>>,
     writer: Option<JoinHandle<()>>,
     space: Arc<Space>,
+    location: Arc<Location>,
 }
 
 impl SqliteStore {
@@ -102,14 +111,17 @@ impl SqliteStore {
         let (requests, inbox) = mpsc::channel(WAITING_REQUESTS);
         let unavailable = |what: String| OpenError::Unavailable { path: path.clone(), what };
         let space = Arc::<Space>::default();
-        let writer = Writer::new(&path, connection, Arc::clone(&live), ids, extent, Arc::clone(&space))
+        // The connection has read, so its write-ahead log is there.
+        let location = Location::remember(&path).map(Arc::new).map_err(|error| OpenError::io(&path, &error))?;
+        let writer = Writer::new(Arc::clone(&location), connection, Arc::clone(&live), ids, extent, Arc::clone(&space))
             .map_err(|error| unavailable(error.to_string()))?;
         let thread = std::thread::Builder::new().name("everturn-writer".to_owned()).spawn(move || {
             writer.run(inbox);
             drop(lock);
         });
         let thread = thread.map_err(|error| unavailable(error.to_string()))?;
-        Ok(Self { live, readers: Readers::new(path), requests: Some(requests), writer: Some(thread), space })
+        let readers = Readers::new(Arc::clone(&location));
+        Ok(Self { live, readers, requests: Some(requests), writer: Some(thread), space, location })
     }
 
     /// How large the file is and how much of it is free.
@@ -209,6 +221,10 @@ impl Drop for SqliteStore {
 }
 
 impl Store for SqliteStore {
+    fn health(&self) -> Result<(), StoreError> {
+        self.location.health()
+    }
+
     fn commit(&self, batch: Arc<Vec<Command>>) -> BoxFuture<'_, Result<Vec<Result<Receipt, Refusal>>, StoreError>> {
         self.ask(|answer| Request::Commit { batch, answer }).boxed()
     }

@@ -39,6 +39,10 @@ use crate::{
 ///
 /// Dropping a future may leave a commit to happen all the same; dropping a read has no effect.
 pub trait Store: Send + Sync + 'static {
+    /// Whether it can keep anything, as far as it knows without being asked to: `Err` says why not, and commits are refused
+    /// for the same reason. Never blocks.
+    fn health(&self) -> Result<(), StoreError>;
+
     /// Keeps a batch in one transaction. Commands are judged one after the other, in order, each seeing those before
     /// it; one that is refused does not hinder the others.
     fn commit(&self, batch: Arc<Vec<Command>>) -> BoxFuture<'_, Result<Vec<Result<Receipt, Refusal>>, StoreError>>;

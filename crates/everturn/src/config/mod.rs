@@ -47,6 +47,7 @@ pub use limits::Limits;
 pub use load::{LoadError, Overrides, load, load_store, parse};
 pub use openai::OpenAi;
 pub use problem::{Place, Problem, Problems};
+pub(crate) use secret::find as find_secret;
 pub use settings::{
     Agent, AgentName, ApiKey, Config, Durability, ModelName, Provider, ProviderKind, Scope, Source, StoreLocation,
 };

@@ -27,7 +27,7 @@ pub(super) fn is_kept_elsewhere(text: &str) -> bool {
 }
 
 /// The secret that a text stands for, or what is wrong with it and what to do.
-pub(super) fn find(environment: &Environment, text: &str) -> Result<SecretString, (String, String)> {
+pub(crate) fn find(environment: &Environment, text: &str) -> Result<SecretString, (String, String)> {
     if let Some(name) = text.strip_prefix("env:") {
         let value = environment.get(name).map(SecretString::from);
         return value.ok_or_else(|| {

@@ -29,7 +29,7 @@ pub struct Config {
     pub store: StoreLocation,
     /// What "kept" means.
     pub durability: Durability,
-    /// Key that secrets are sealed with, from `EVERTURN_SECRET_KEY`. Without it the store keeps one in a file.
+    /// `EVERTURN_SECRET_KEY`: the key that secrets are sealed with, or `file:PATH`. Without it the store keeps one in a file.
     pub secret_key: Option<SecretString>,
     /// Who may call. Empty, and none in the store: everybody who can reach us, which is this machine only.
     pub keys: Vec<ApiKey>,

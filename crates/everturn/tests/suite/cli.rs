@@ -61,6 +61,7 @@ fn help() {
               keys     Make, list and revoke the keys that callers show
               mcp      Look at MCP servers
               models   List what model providers offer, and try models out
+              secrets  Change the key that secrets in the database are sealed with
               vacuum   Give the database's free space back to the disk at once
               version  Show the version
               help     Print this message or the help of the given subcommand(s)
@@ -152,6 +153,7 @@ fn short_help() {
               keys     Make, list and revoke the keys that callers show
               mcp      Look at MCP servers
               models   List what model providers offer, and try models out
+              secrets  Change the key that secrets in the database are sealed with
               vacuum   Give the database's free space back to the disk at once
               version  Show the version
               help     Print this message or the help of the given subcommand(s)
@@ -241,7 +243,7 @@ fn wrong_usage() {
         ----- stderr
         error: unrecognized subcommand 'serv'
 
-          tip: a similar subcommand exists: 'serve'
+          tip: some similar subcommands exist: 'secrets', 'serve'
 
         Usage: everturn [OPTIONS]
                everturn <COMMAND>

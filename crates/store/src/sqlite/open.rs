@@ -9,7 +9,7 @@ use std::{
 };
 
 use everturn_core::TurnId;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
 use super::{
     Durability, SqliteStore,
@@ -136,15 +136,15 @@ pub(super) enum Role {
     Reader,
 }
 
-/// Opens a connection to a database that is known to be ours.
+/// Opens a further connection to a database that is open and known to be ours. Makes none.
 pub(super) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
-    let connection = bare(path)?;
+    let connection = bare(path, OpenFlags::empty())?;
     configure(&connection, role)?;
     Ok(connection)
 }
 
-fn bare(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+fn bare(path: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -155,6 +155,10 @@ fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
+    if !matches!(role, Role::Writer(_)) {
+        // The last connection that closes removes the write-ahead log by its name. Only the writer checks whose log that is.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    }
     match role {
         Role::Writer(durability) => {
             let synchronous = match durability {
@@ -200,7 +204,7 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Opened, OpenEr
     check_file(path)?;
 
     let failed = |error: rusqlite::Error| OpenError::sqlite(path, &error);
-    let mut connection = bare(path).map_err(failed)?;
+    let mut connection = bare(path, OpenFlags::SQLITE_OPEN_CREATE).map_err(failed)?;
     // Before anything is written, so that what is not ours stays as it is.
     check_origin(path, &connection)?;
     // Before the first table: a new file has it from the start, an old one takes it over when it is next written anew.

@@ -1,14 +1,14 @@
 //! Connections that only read. A reader never waits for the writer, nor the writer for a reader.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use super::open::{Role, connect};
+use super::{
+    location::Location,
+    open::{Role, connect},
+};
 use crate::StoreError;
 
 /// How many reads happen at once. More would only fight for the same disk.
@@ -17,14 +17,14 @@ const READERS: usize = 4;
 /// A bounded set of connections, opened when they are first needed.
 #[derive(Debug)]
 pub(super) struct Readers {
-    path: PathBuf,
+    location: Arc<Location>,
     turns: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, turns: Arc::new(Semaphore::new(READERS)), idle: Arc::default() }
+    pub(super) fn new(location: Arc<Location>) -> Self {
+        Self { location, turns: Arc::new(Semaphore::new(READERS)), idle: Arc::default() }
     }
 
     /// Runs a read. Each statement of it sees one snapshot of the database, begun when the statement is.
@@ -33,7 +33,7 @@ impl Readers {
         work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let permit = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| StoreError::Closed)?;
-        let path = self.path.clone();
+        let location = Arc::clone(&self.location);
         let idle = Arc::clone(&self.idle);
         let read = tokio::task::spawn_blocking(move || {
             // The permit goes along, so that a read whose caller has gone counts until it ends.
@@ -41,7 +41,7 @@ impl Readers {
             let pooled = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let mut connection = match pooled {
                 Some(connection) => connection,
-                None => connect(&path, Role::Reader)?,
+                None => open(&location)?,
             };
             let found = work(&mut connection)?;
             idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
@@ -62,4 +62,13 @@ impl Readers {
         self.turns.close();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
+}
+
+/// Opens a connection, unless another database has taken the place of this one.
+fn open(location: &Location) -> Result<Connection, StoreError> {
+    location.check()?;
+    let connection = connect(location.database(), Role::Reader)?;
+    // It may have been replaced just before it was opened.
+    location.check()?;
+    Ok(connection)
 }

@@ -1,15 +1,14 @@
 //! The one thread that writes.
 
 use std::{
-    path::Path,
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
     thread::Thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use everturn_core::TurnId;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior, config::DbConfig};
 use tokio::sync::{
     mpsc::{self, error::TryRecvError},
     oneshot,
@@ -20,6 +19,7 @@ use super::{
     checkpoint::Checkpointer,
     free_space::{FreeSpace, Space},
     live::LiveTurns,
+    location::Location,
     trim::{Extent, OLDEST},
 };
 use crate::{ClaimedTurn, Command, NodeId, Receipt, Refusal, StoreError};
@@ -50,27 +50,34 @@ pub(super) struct Writer {
     extent: Extent,
     checkpointer: Checkpointer,
     free_space: FreeSpace,
+    location: Arc<Location>,
+    /// When to look next whether the files are where they were.
+    look_at: Instant,
     /// Whether anything was deleted since the file was last put in order.
     may_hold_copies: bool,
 }
+
+/// How often to look whether the files are where they were.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A file up to this size is written anew at the end if anything was deleted.
 const REWRITTEN: u64 = 64 << 20;
 
 impl Writer {
     pub(super) fn new(
-        path: &Path,
+        location: Arc<Location>,
         mut connection: Connection,
         live: Arc<LiveTurns>,
         ids: RowIds,
         extent: Extent,
         space: Arc<Space>,
     ) -> rusqlite::Result<Self> {
-        let checkpointer = Checkpointer::start(path, &mut connection)?;
+        let checkpointer = Checkpointer::start(location.database(), &mut connection)?;
         let free_space = FreeSpace::new(&connection, space)?;
         // Rows in `log` tell of a crash, before which sessions may have been deleted.
         let may_hold_copies = extent.load.rows > 0;
-        Ok(Self { connection, live, ids, extent, checkpointer, free_space, may_hold_copies })
+        let look_at = Instant::now() + LOOK_EVERY;
+        Ok(Self { connection, live, ids, extent, checkpointer, free_space, location, look_at, may_hold_copies })
     }
 
     /// Works until nobody can ask any more. If it panics, the channel closes and everybody who waits is told so.
@@ -78,11 +85,13 @@ impl Writer {
         while let Some(request) = self.next(&mut requests) {
             match request {
                 Request::Commit { batch, answer } => {
-                    let verdicts = self.transact(|work| batch.iter().map(|command| work.judge(command)).collect());
-                    let _ = answer.send(verdicts);
+                    let judged = self
+                        .look_around()
+                        .and_then(|()| self.transact(|work| batch.iter().map(|command| work.judge(command)).collect()));
+                    let _ = answer.send(judged);
                 }
                 Request::Claim { node, limit, answer } => {
-                    let claimed = self.transact(|work| work.claim(&node, limit));
+                    let claimed = self.look_around().and_then(|()| self.transact(|work| work.claim(&node, limit)));
                     let _ = answer.send(claimed);
                 }
                 #[cfg(test)]
@@ -94,40 +103,70 @@ impl Writer {
         self.close();
     }
 
-    /// Waits for a request, and meanwhile clears away what was deleted and gives its space back.
+    /// Waits for a request. Meanwhile clears away what was deleted, gives its space back, and looks whether the files are
+    /// where they were.
     fn next(&mut self, requests: &mut mpsc::Receiver<Request>) -> Option<Request> {
-        while self.extent.owed().is_some() {
-            match requests.try_recv() {
-                Ok(request) => return Some(request),
-                Err(TryRecvError::Disconnected) => return None,
-                Err(TryRecvError::Empty) => {}
+        loop {
+            // Files that were moved away may be on their way to somewhere else: they are left as they are.
+            let in_place = self.look_around().is_ok();
+            if in_place && self.extent.owed().is_some() {
+                match requests.try_recv() {
+                    Ok(request) => return Some(request),
+                    Err(TryRecvError::Disconnected) => return None,
+                    Err(TryRecvError::Empty) => self.clear_away(),
+                }
+                continue;
             }
-            if let Err(error) = self.transact_and_trim(|_| Ok(())) {
-                tracing::warn!(%error, "cannot clear away what was deleted; the next deletion, or the end, tries again");
-                self.extent.owed = 0;
-            }
-            self.checkpointer.after_commit(&self.connection);
-            self.free_space.changed();
-        }
-        while let Some(due) = self.free_space.due() {
+            let due = self.free_space.due().filter(|_| in_place);
             // Once it is due it comes first, so that a busy store shrinks too. It takes a small part of the time.
-            if due > Instant::now()
-                && let Poll::Ready(request) = receive_until(requests, due)
-            {
+            if due.is_some_and(|due| due <= Instant::now()) {
+                self.give_space_back();
+                continue;
+            }
+            let until = due.map_or(self.look_at, |due| due.min(self.look_at));
+            if let Poll::Ready(request) = receive_until(requests, until) {
                 return request;
             }
-            if self.free_space.work(&mut self.connection) {
-                // The file itself is cut when the log has been copied.
-                self.checkpointer.copy_soon();
-            } else {
-                self.checkpointer.after_commit(&self.connection);
-            }
         }
-        requests.blocking_recv()
+    }
+
+    /// Whether the files are where they were, as of a look that is a second old at most.
+    fn look_around(&mut self) -> Result<(), StoreError> {
+        let now = Instant::now();
+        if self.look_at <= now {
+            self.location.look();
+            self.look_at = now + LOOK_EVERY;
+        }
+        self.location.health()
+    }
+
+    fn clear_away(&mut self) {
+        if let Err(error) = self.transact_and_trim(|_| Ok(())) {
+            tracing::warn!(%error, "cannot clear away what was deleted; the next deletion, or the end, tries again");
+            self.extent.owed = 0;
+        }
+        self.checkpointer.after_commit(&self.connection);
+        self.free_space.changed();
+    }
+
+    fn give_space_back(&mut self) {
+        if self.free_space.work(&mut self.connection) {
+            // The file itself is cut when the log has been copied.
+            self.checkpointer.copy_soon();
+        } else {
+            self.checkpointer.after_commit(&self.connection);
+        }
     }
 
     /// Leaves a file that stands alone and holds nothing that was deleted.
     fn close(&mut self) {
+        if self.location.check().is_err() {
+            // SQLite removes the write-ahead log by its name, and by now that may be the log of another database.
+            let kept = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+            if let Err(error) = kept {
+                tracing::warn!(%error, "cannot keep the write-ahead log of a database that was moved");
+            }
+        }
         let running = self.live.oldest(i64::MAX, usize::MAX);
         if self.extent.load.rows > 0
             && let Err(error) = self.transact(|work| work.clear_log(&running))

@@ -44,6 +44,10 @@ impl CrashStore {
 }
 
 impl Store for CrashStore {
+    fn health(&self) -> Result<(), StoreError> {
+        self.store.health()
+    }
+
     fn commit(&self, batch: Arc<Vec<Command>>) -> BoxFuture<'_, Result<Vec<Result<Receipt, Refusal>>, StoreError>> {
         let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
         let commit = async move {
