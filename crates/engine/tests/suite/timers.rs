@@ -50,8 +50,8 @@ async fn a_turn_waits_for_a_while_and_goes_on() {
     let (mut set, mut waited) = (None, None);
     for (_, event) in &log {
         match event {
-            everturn_core::Event::TimerSet { from, wake_at, .. } => set = Some(wake_at.millis() - from.millis()),
-            everturn_core::Event::ToolFinished { duration_ms, .. } => waited = Some(*duration_ms),
+            Event::TimerSet { from, wake_at, .. } => set = Some(wake_at.millis() - from.millis()),
+            Event::ToolFinished { duration_ms, .. } => waited = Some(*duration_ms),
             _ => {}
         }
     }
