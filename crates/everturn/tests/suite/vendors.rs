@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::harness::Home;
+use super::harness::{Home, eventually};
 
 /// The fakes, which end with their standard input.
 struct Fakes {
@@ -152,6 +152,9 @@ fn one_variable_is_enough_for_a_conversation_with_tools() {
             let frames = client.open("GET", &path, "").whole();
             assert!(frames.contains(r#""type":"complete""#), "{}: {message}: {frames}", vendor.endpoint);
             assert!(frames.contains(r#""tool_name":"calculator","success":true"#), "{}: {frames}", vendor.endpoint);
+            // It is asked for beside the next turn, and the fakes answer in the order of what they are told to say.
+            let path = format!("/api/v1/sessions/{}", session.as_str().unwrap_or_default());
+            eventually("the title", || (client.send("GET", &path, "").json()["title"] == "A title").then_some(()));
         }
         let journal = fakes.journal();
         let refused: Vec<_> = journal.iter().filter(|entry| entry["ok"] != true).collect();
