@@ -121,8 +121,9 @@ const VENDORS: [Vendor; 10] = [
 
 #[test]
 fn one_variable_is_enough_for_a_conversation_with_tools() {
+    let fakes = Fakes::start();
     for vendor in VENDORS {
-        let fakes = Fakes::start();
+        let before = fakes.journal().len();
         let call = json!({ "call": { "name": "calculator", "input": { "expression": "6*7" } } });
         let asks = json!([{ "thinking": "I must compute." }, { "text": "Let me see. " }, call]);
         let says = |text: &str| json!([{ "thinking": "Now I know." }, { "text": text }]);
@@ -157,7 +158,7 @@ fn one_variable_is_enough_for_a_conversation_with_tools() {
             eventually("the title", || (client.send("GET", &path, "").json()["title"] == "A title").then_some(()));
         }
         let journal = fakes.journal();
-        let refused: Vec<_> = journal.iter().filter(|entry| entry["ok"] != true).collect();
+        let refused: Vec<_> = journal[before..].iter().filter(|entry| entry["ok"] != true).collect();
         assert!(refused.len() <= vendor.refused, "{}: {refused:?}", vendor.endpoint);
     }
 }
