@@ -131,14 +131,13 @@ impl Gates {
             interrupts.retain(|_, last| now.duration_since(last.at) < last.pause * 2);
         }
         let (shortest, longest) = BETWEEN_INTERRUPTS;
-        let last = interrupts.entry((tenant.clone(), name.to_owned()));
-        let last = last.or_insert(Interrupted { at: now - longest * 2, pause: shortest });
-        let passed = now.duration_since(last.at);
-        if passed < last.pause {
-            return Err(last.pause - passed);
-        }
-        let pause = if passed < last.pause * 2 { (last.pause * 2).min(longest) } else { shortest };
-        *last = Interrupted { at: now, pause };
+        let name = (tenant.clone(), name.to_owned());
+        let pause = match interrupts.get(&name).map(|last| (now.duration_since(last.at), last.pause)) {
+            Some((passed, pause)) if passed < pause => return Err(pause - passed),
+            Some((passed, pause)) if passed < pause * 2 => (pause * 2).min(longest),
+            Some(_) | None => shortest,
+        };
+        interrupts.insert(name, Interrupted { at: now, pause });
         Ok(())
     }
 }

@@ -100,7 +100,7 @@ impl WarmSessions {
     }
 
     /// What is kept of a session, if it is what the session is now. The state of a turn that waits is given away: it may be
-    /// large, and whoever takes it up leaves another one.
+    /// large, and the next leg leaves another one.
     pub(crate) fn take(&self, head: &SessionHead) -> Option<(EarlierHistory, Option<TurnState>)> {
         let name = (head.tenant.clone(), head.id.clone());
         let mut kept = self.lock();

@@ -45,7 +45,7 @@ pub(crate) fn visible_json(json: &str) -> String {
     shown
 }
 
-/// DEL, the control characters beyond ASCII, and those that turn the direction of writing.
+/// DEL, the control characters beyond ASCII, and the ones that change the direction of writing.
 fn is_hidden(c: char) -> bool {
     matches!(c, '\x7f'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

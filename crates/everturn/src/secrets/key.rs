@@ -1,7 +1,7 @@
 //! The key that secrets are sealed with: where it is kept, and whether it is the right one.
 //!
-//! A rotation writes the new key beside the old one, commits, and renames. A crash may come in between, so whoever opens
-//! the key finishes what was begun. The canary in the database tells which of the two files has the right key.
+//! A rotation writes the new key beside the old one, commits, and renames. A crash may come in between, so the next
+//! command or start that opens the key finishes what was begun. The canary in the database tells which of the two files has the right key.
 
 use std::{
     fs::{self, File},
