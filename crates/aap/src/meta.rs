@@ -89,7 +89,7 @@ pub(crate) fn offers(engine: &Engine, may_call: bool) -> Vec<Offer> {
             troubles: agent.troubles(engine.tools()).into_iter().map(told).collect(),
         }
     };
-    engine.agents().iter().map(offer).collect()
+    engine.agents().all().iter().map(offer).collect()
 }
 
 impl<'a, T: From<&'a ToolSpec>> MetaOut<'a, T> {

@@ -1,6 +1,9 @@
 //! Agents: what is configured, as the engine runs it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
 
 use everturn_core::{Json, ModelOptions, OptionSpec, OptionValue, SessionConfig, ToolRef, ToolSpec};
 use everturn_models::Model;
@@ -218,28 +221,39 @@ fn server(pattern: &str) -> Option<&str> {
     pattern.split_once('/').map(|(server, _)| server)
 }
 
-/// The configured agents, in order. The first is the default.
-#[derive(Clone, Debug, Default)]
-pub struct Agents(Vec<Arc<Agent>>);
+/// The configured agents, in order. The first is the default. An operator may change the configuration while the server
+/// runs: what is begun goes on with the agent that it was begun with.
+#[derive(Debug, Default)]
+pub struct Agents(RwLock<Arc<[Arc<Agent>]>>);
 
 impl Agents {
     /// These agents; their names differ.
     pub fn new(agents: Vec<Agent>) -> Self {
-        Self(agents.into_iter().map(Arc::new).collect())
+        Self(RwLock::new(agents.into_iter().map(Arc::new).collect()))
+    }
+
+    /// These take the place of all there were.
+    pub fn replace(&self, agents: Vec<Agent>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = agents.into_iter().map(Arc::new).collect();
+    }
+
+    /// All of them, as they are now.
+    pub fn all(&self) -> Arc<[Arc<Agent>]> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The agent of this name.
-    pub fn get(&self, name: &str) -> Option<&Arc<Agent>> {
-        self.0.iter().find(|agent| agent.name == name)
+    pub fn get(&self, name: &str) -> Option<Arc<Agent>> {
+        self.all().iter().find(|agent| agent.name == name).cloned()
     }
 
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Agent>> {
-        self.0.iter()
+    /// The default agent.
+    pub fn first(&self) -> Option<Arc<Agent>> {
+        self.all().first().cloned()
     }
 
     /// All names.
-    pub fn names(&self) -> Vec<&str> {
-        self.0.iter().map(|agent| agent.name.as_str()).collect()
+    pub fn names(&self) -> Vec<String> {
+        self.all().iter().map(|agent| agent.name.clone()).collect()
     }
 }

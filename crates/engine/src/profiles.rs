@@ -177,7 +177,7 @@ impl Engine {
         only_active: bool,
     ) -> Result<Arc<Agent>, SubmitError> {
         if let Some(agent) = self.0.agents.get(name) {
-            return Ok(Arc::clone(agent));
+            return Ok(agent);
         }
         let stored = self.0.store.record(tenant, RecordKind::Agent, name).await?.and_then(StoredProfile::of);
         let found = stored.filter(|profile| profile.active || !only_active);
@@ -218,7 +218,7 @@ impl Engine {
             tools: profile.tools.clone(),
             trusted: profile.trusted.clone(),
             // A stored agent cannot lift what the configuration forbids.
-            client_trust: self.0.agents.iter().map(|agent| agent.client_trust).max().unwrap_or_default(),
+            client_trust: self.0.agents.all().iter().map(|agent| agent.client_trust).max().unwrap_or_default(),
             internal_tools: Vec::new(),
             options: Vec::new(),
             capabilities: Capabilities::default(),

@@ -11,9 +11,10 @@ use crate::{
     keys::{self, KeysCommand, Reach},
     mcp::McpCommand,
     models::ModelsCommand,
+    reload::Origin,
     secrets::{SecretsCommand, VARIABLE},
     serve,
-    telemetry::{self, LogFormat},
+    telemetry::{self, DEFAULT_LEVEL, LogFormat},
     vacuum,
 };
 
@@ -127,10 +128,10 @@ struct ServeArgs {
     config: Option<PathBuf>,
     #[command(flatten)]
     settings: SettingArgs,
-    /// Log level, or directives such as `info,everturn_store=debug`
-    #[arg(long, value_name = "LEVEL", env = "EVERTURN_LOG", hide_env_values = true, default_value = "info",
+    /// Log level, or directives such as `info,everturn_store=debug` [default: `log_level` of the file, else info]
+    #[arg(long, value_name = "LEVEL", env = "EVERTURN_LOG", hide_env_values = true,
         value_parser = telemetry::log_filter)]
-    log_level: String,
+    log_level: Option<String>,
     /// Log format
     #[arg(long, value_name = "FORMAT", env = "EVERTURN_LOG_FORMAT", hide_env_values = true, default_value = "auto")]
     log_format: LogFormat,
@@ -219,11 +220,13 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 fn run_server(arguments: ServeArgs, environment: &Environment) -> Result<(), Failure> {
-    telemetry::init(&arguments.log_level, arguments.log_format)?;
-    let overrides = Overrides::from(arguments.settings);
+    let ServeArgs { config: file, settings, log_level, log_format } = arguments;
+    let log = telemetry::init(log_level.as_deref().unwrap_or(DEFAULT_LEVEL), log_format)?;
+    let origin =
+        Origin { file, overrides: Overrides::from(settings), environment: environment.clone(), log_level, log };
     let runtime = runtime()?;
-    let config = runtime.block_on(config::load(arguments.config.as_deref(), &overrides, environment))?;
-    runtime.block_on(serve::run(config, environment))?;
+    let config = runtime.block_on(origin.load())?;
+    runtime.block_on(serve::run(config, origin))?;
     Ok(())
 }
 

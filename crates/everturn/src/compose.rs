@@ -1,10 +1,13 @@
 //! Makes the engine's parts out of the configuration.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use anyhow::{Context as _, bail};
 use everturn_core::ModelOptions;
-use everturn_engine::{Agent, Agents, Models, Notices, Settings};
+use everturn_engine::{Agent, Models, Notices, Settings};
 use everturn_http::{Key, Keys, Report, Scope};
 use everturn_mcp::{Launcher, Mcp, ServerHealth};
 use everturn_models::{Model, Provider, ProviderConfig, ProviderKind};
@@ -44,7 +47,7 @@ pub(crate) fn mcp_health(mcp: &Mcp) -> Report {
 }
 
 /// The agents, each with its models.
-pub(crate) fn agents(config: &Config, providers: &Providers) -> anyhow::Result<Agents> {
+pub(crate) fn agents(config: &Config, providers: &Providers) -> anyhow::Result<Vec<Agent>> {
     let providers = &providers.0;
     let model = |name: &ModelName| -> anyhow::Result<Arc<dyn Model>> {
         match providers.get(name.provider.as_str()) {
@@ -75,21 +78,36 @@ pub(crate) fn agents(config: &Config, providers: &Providers) -> anyhow::Result<A
             client_trust: agent.client_trust,
         })
     };
-    Ok(Agents::new(config.agents.iter().map(agent).collect::<Result<_, _>>()?))
+    config.agents.iter().map(agent).collect()
 }
 
 /// The providers, by name.
 pub(crate) struct Providers(BTreeMap<String, Provider>);
 
-impl Models for Providers {
+/// The providers that are configured now.
+pub(crate) struct CurrentProviders(RwLock<Arc<Providers>>);
+
+impl CurrentProviders {
+    pub(crate) fn new(providers: Providers) -> Self {
+        Self(RwLock::new(Arc::new(providers)))
+    }
+
+    pub(crate) fn now(&self) -> Arc<Providers> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn replace(&self, providers: Providers) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(providers);
+    }
+}
+
+impl Models for CurrentProviders {
     fn find(&self, name: &str) -> Option<Arc<dyn Model>> {
-        let (provider, model) = name.split_once('/')?;
-        let named = !model.trim().is_empty() && model.len() <= 256;
-        self.0.get(provider).filter(|_| named).map(|provider| provider.model(model))
+        self.now().find(name)
     }
 
     fn providers(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
+        self.now().0.keys().cloned().collect()
     }
 }
 
@@ -97,6 +115,13 @@ impl Providers {
     /// The provider of this name.
     pub(crate) fn get(&self, name: &str) -> Option<&Provider> {
         self.0.get(name)
+    }
+
+    /// The model of this name, `provider/model`.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<dyn Model>> {
+        let (provider, model) = name.split_once('/')?;
+        let named = !model.trim().is_empty() && model.len() <= 256;
+        self.get(provider).filter(|_| named).map(|provider| provider.model(model))
     }
 
     /// All of them, in the order of their names.
@@ -107,8 +132,20 @@ impl Providers {
 
 /// The providers that are configured.
 pub(crate) fn providers(config: &Config) -> anyhow::Result<Providers> {
+    providers_after(config, |_, _| None)
+}
+
+/// The same. Those that were there before, and are the same, go on with what they have learned of their models.
+pub(crate) fn providers_after(
+    config: &Config,
+    before: impl Fn(&str, &config::Provider) -> Option<Provider>,
+) -> anyhow::Result<Providers> {
     let mut providers = BTreeMap::new();
     for (name, provider) in &config.providers {
+        if let Some(same) = before(name, provider) {
+            providers.insert(name.clone(), same);
+            continue;
+        }
         let kind = match provider.kind {
             config::ProviderKind::OpenAi => ProviderKind::OpenAi,
             config::ProviderKind::Anthropic => ProviderKind::Anthropic,
@@ -141,6 +178,13 @@ pub(crate) fn recipes(config: &Config) -> anyhow::Result<Option<Arc<Recipes>>> {
 
 /// The keys of the configuration and those of the store, or none.
 pub(crate) async fn keys(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Arc<Keys>> {
+    let configured = configured_keys(config);
+    let keys = Keys::load(store, configured, config.quotas.clone()).await.context("failed to read the keys")?;
+    Ok(Arc::new(keys))
+}
+
+/// The keys of the configuration.
+pub(crate) fn configured_keys(config: &Config) -> Vec<Key> {
     let scope = |scope: &config::Scope| match scope {
         config::Scope::Chat => Scope::Chat,
         config::Scope::Read => Scope::Read,
@@ -152,9 +196,7 @@ pub(crate) async fn keys(config: &Config, store: Arc<dyn Store>) -> anyhow::Resu
             .until(key.expires_at)
             .with_quota(key.quota)
     };
-    let configured = config.keys.iter().map(key).collect();
-    let keys = Keys::load(store, configured, config.quotas.clone()).await.context("failed to read the keys")?;
-    Ok(Arc::new(keys))
+    config.keys.iter().map(key).collect()
 }
 
 /// Whose turns are told of, and what of them.

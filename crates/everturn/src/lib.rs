@@ -9,6 +9,7 @@ pub mod guard;
 mod keys;
 mod mcp;
 mod models;
+mod reload;
 mod secrets;
 pub mod serve;
 mod space_metrics;

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use axum::{Router, middleware, response::Response};
 use everturn_aap::Aap;
-use everturn_engine::{Accounts, Engine, Metrics, Parts};
+use everturn_engine::{Accounts, Agents, Engine, Metrics, Models, Parts};
 use everturn_goose::Goose;
 use everturn_http::{
     BodyLimits, Connections, HttpMetrics, Keys, MetricsKey, Operations, Origins, Report, Tls, TlsFiles, Views,
@@ -35,10 +35,12 @@ use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
-    api_document, banner, compose,
-    config::{Config, Environment, Source, StoreLocation},
+    api_document, banner,
+    compose::{self, CurrentProviders},
+    config::{Config, Source, StoreLocation},
     keys::Door,
     mcp::StoredLists,
+    reload::{Origin, Reloadable},
     secrets::{self, KeyPlace},
     space_metrics,
 };
@@ -50,15 +52,16 @@ const CONNECTION_PATIENCE: Duration = Duration::from_secs(2);
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs the server until it is told to stop.
-pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()> {
+pub async fn run(config: Config, origin: Origin) -> anyhow::Result<()> {
     // First, so that a signal during a long start is not lost.
     let stop = stop_signal()?;
-    let renew = hangup_signal()?;
+    let hangup = hangup_signal()?;
+    let (renew, renewal) = mpsc::channel(1);
+    origin.log_as_configured(&config);
     keep_memory_private();
-    allow_many_connections(config.limits.connections);
     save_memory();
     let recipes = compose::recipes(&config)?;
-    let tls = config.tls.clone().map(|files| open_tls(files, renew)).transpose()?;
+    let tls = config.tls.clone().map(|files| open_tls(files, renewal)).transpose()?;
     let StoreLocation::Sqlite(path) = &config.store;
     let (path, durability) = (path.clone(), compose::durability(config.durability));
     let had_data = path.exists();
@@ -94,18 +97,20 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
         config.mcp.clone(),
         everturn_mcp::Parts {
             tools: Arc::clone(&tools),
-            launcher: compose::launcher(environment),
+            launcher: compose::launcher(&origin.environment),
             metrics: mcp_metrics,
             backoff: Backoff::default(),
             lists: Some(Arc::new(StoredLists(Arc::clone(&store)))),
         },
     );
     let providers = compose::providers(&config)?;
+    let agents = Agents::new(compose::agents(&config, &providers)?);
+    let providers = Arc::new(CurrentProviders::new(providers));
     let engine = Engine::start(Parts {
         store,
         secrets,
-        agents: compose::agents(&config, &providers)?,
-        models: Arc::new(providers),
+        agents,
+        models: Arc::clone(&providers) as Arc<dyn Models>,
         tools,
         settings: compose::settings(&config),
         accounts: Arc::clone(&keys) as Arc<dyn Accounts>,
@@ -116,13 +121,17 @@ pub async fn run(config: Config, environment: &Environment) -> anyhow::Result<()
     let webhooks = Webhooks::start(config.webhooks.clone(), webhook_parts).context("failed to set up webhooks")?;
 
     let app = app(&config, &engine, &keys, recipes, compose::mcp_health(&mcp), registry, http_metrics);
-    let connections = Connections { limit: config.limits.connections, tls, proxies: config.proxies.clone() };
+    let limit = allow_connections(config.limits.connections);
+    let connections = Connections { limit, tls, proxies: config.proxies.clone() };
     let watched = tokio::spawn(watch(Arc::clone(&keys), open_door(&path), stop.clone()));
     let served = tokio::spawn(serve(listener, app, connections, stop.clone()));
+    let reloadable = Reloadable { keys: Arc::clone(&keys), providers, engine: engine.clone(), mcp: mcp.clone(), renew };
+    let followed = tokio::spawn(reloadable.follow(origin, config.clone(), hangup));
     let _ = std::io::stdout().write_all(banner::text(&config, &keys, address).as_bytes());
     tracing::info!(%address, "listening");
 
     stop.cancelled().await;
+    followed.abort();
     tracing::info!("stopping: open steps may finish, then open turns are left to the next start");
     engine.shutdown(config.limits.shutdown_grace).await;
     let (served, (), (), _) = tokio::join!(
@@ -205,7 +214,6 @@ fn hangup_signal() -> anyhow::Result<mpsc::Receiver<()>> {
     let (tell, told) = mpsc::channel(1);
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            tracing::info!("SIGHUP: certificates are read again; other settings change with the next start");
             // One that waits is as good as two.
             let _ = tell.try_send(());
         }
@@ -274,21 +282,28 @@ fn save_memory() {
     }
 }
 
-/// Each connection is an open file, and most systems start programs with a low limit on those that they may raise.
-fn allow_many_connections(connections: usize) {
+/// Files that are not connections: those of the store, the log, providers, MCP servers, and a reserve for operators.
+const OTHER_FILES: u64 = 1000;
+
+/// Each connection is an open file, and most systems start programs with a low limit on those that they may raise. Gives how
+/// many connections there may be: never so many that none is left for the rest.
+fn allow_connections(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
-    // The store, the log and the providers have files open too.
-    let wanted = connections as u64 + 1000;
-    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    if limit.current.is_some_and(|current| current < raised)
-        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum })
-    {
-        tracing::warn!(%error, "cannot raise the limit on open files");
+    let files = wanted as u64 + OTHER_FILES;
+    let raised = limit.maximum.map_or(files, |maximum| maximum.min(files));
+    let mut now = limit.current.unwrap_or(u64::MAX);
+    if now < raised {
+        match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum }) {
+            Ok(()) => now = raised,
+            Err(error) => tracing::warn!(%error, "cannot raise the limit on open files"),
+        }
     }
-    if raised < connections as u64 {
-        let told = "the limit on open files is below limits.connections; raise ulimit -n";
-        tracing::warn!(allowed = raised, connections, "{told}");
+    let allowed = wanted.min(usize::try_from(now - OTHER_FILES.min(now / 4)).unwrap_or(usize::MAX));
+    if allowed < wanted {
+        let told = "the limit on open files allows fewer connections than limits.connections; raise ulimit -n";
+        tracing::warn!(files = now, connections = allowed, wanted, "{told}");
     }
+    allowed
 }
 
 /// Cancelled by the first SIGTERM or SIGINT; a second one ends the process at once.

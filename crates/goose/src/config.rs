@@ -162,8 +162,8 @@ impl Api {
     /// The settings that this server has an answer to.
     async fn settings(&self, caller: &Caller) -> Result<Map<String, Value>, ApiError> {
         let name = self.default_agent()?;
-        let model = self.engine.agents().get(&name).and_then(|agent| agent.models.first());
-        let (provider, model) = model.and_then(|model| model.name().split_once('/')).unwrap_or(("", ""));
+        let model = self.engine.agents().get(&name).and_then(|agent| agent.models.first().cloned());
+        let (provider, model) = model.as_ref().and_then(|model| model.name().split_once('/')).unwrap_or(("", ""));
         let mode = self.default_mode(caller).await?.unwrap_or_default();
         let settings = json!({
             "GOOSE_PROVIDER": provider,

@@ -66,7 +66,7 @@ struct ModelOut {
 pub(crate) async fn list(State(api): State<Api>, headers: HeaderMap) -> Result<Json<Vec<ProviderOut>>, ApiError> {
     api.caller(&headers, Scope::Read)?;
     let mut by_provider: BTreeMap<String, Vec<ModelOut>> = BTreeMap::new();
-    for agent in api.engine.agents().iter() {
+    for agent in api.engine.agents().all().iter() {
         for model in &agent.models {
             let Some((provider, name)) = model.name().split_once('/') else { continue };
             let known = by_provider.entry(provider.to_owned()).or_default();

@@ -162,7 +162,7 @@ impl Api {
 
     /// The agent that sessions have, unless another is asked for.
     pub(crate) fn default_agent(&self) -> Result<String, ApiError> {
-        let first = self.engine.agents().iter().next().map(|agent| agent.name.clone());
+        let first = self.engine.agents().first().map(|agent| agent.name.clone());
         first.ok_or_else(|| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "this server has no agents"))
     }
 }

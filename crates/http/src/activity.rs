@@ -42,6 +42,12 @@ impl Activity {
         UnderWay(Arc::clone(self))
     }
 
+    /// Since when there is no request; `None` while there is one.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let is_idle = self.under_way.load(Ordering::Relaxed) == 0;
+        is_idle.then(|| self.begun + Duration::from_millis(self.ended.load(Ordering::Relaxed)))
+    }
+
     /// Waits until there is no request for so long, or none at all for `first`.
     pub(crate) async fn idle(&self, first: Duration, then: Duration) {
         loop {

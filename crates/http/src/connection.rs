@@ -19,6 +19,7 @@ use tower::ServiceExt as _;
 
 use crate::{
     activity::{Activity, Tracked},
+    crowd::Place,
     host::{self, HostError},
     proxies::Proxies,
     tls::Tls,
@@ -34,6 +35,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a client that has no answer to wait for may take to see that its connection is being closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The same where another client waits for the place.
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(100);
 /// How much of a request's head, and of an answer that the client does not take, is kept in memory.
 const BUFFER: usize = 32 * 1024;
 /// Requests at once on one HTTP/2 connection.
@@ -48,6 +51,9 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 const EARLY_RESETS: usize = 20;
 /// Faults of a client that cost one stream each; more end its connection.
 const STREAM_FAULTS: usize = 256;
+
+/// What is answered on connections beyond the limit.
+const OPERATORS_PATHS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// What every connection shares.
 pub(crate) struct Door {
@@ -78,23 +84,24 @@ impl Door {
     }
 
     /// Serves a connection to its end.
-    pub(crate) async fn serve(self: Arc<Self>, socket: TcpStream, peer: SocketAddr) {
+    pub(crate) async fn serve(self: Arc<Self>, socket: TcpStream, peer: SocketAddr, place: Place) {
         // A client that connects and says nothing must not keep its place.
         let spoke = tokio::select! {
             readable = timeout(HEAD_TIMEOUT, socket.readable()) => readable.is_ok(),
             () = self.stop.cancelled() => false,
+            () = place.asked_to_leave.cancelled() => false,
         };
         if !spoke {
             return;
         }
         match self.tls.clone() {
-            None => self.converse(socket, peer, false).await,
+            None => self.converse(socket, peer, false, place).await,
             // In a box, so that connections without it are no larger.
-            Some(tls) => Box::pin(self.shake_hands(tls, socket, peer)).await,
+            Some(tls) => Box::pin(self.shake_hands(tls, socket, peer, place)).await,
         }
     }
 
-    async fn shake_hands(self: Arc<Self>, tls: Tls, socket: TcpStream, peer: SocketAddr) {
+    async fn shake_hands(self: Arc<Self>, tls: Tls, socket: TcpStream, peer: SocketAddr, place: Place) {
         let shaken = async {
             let mut first = [0];
             match socket.peek(&mut first).await {
@@ -109,23 +116,26 @@ impl Door {
         let shaken = tokio::select! {
             shaken = timeout(HANDSHAKE_TIMEOUT, shaken) => shaken,
             () = self.stop.cancelled() => return,
+            () = place.asked_to_leave.cancelled() => return,
         };
         let client = peer.ip();
         match shaken {
-            Ok(Some(Ok(stream))) => self.converse(stream, peer, true).await,
+            Ok(Some(Ok(stream))) => self.converse(stream, peer, true, place).await,
             Ok(Some(Err(error))) => tracing::debug!(%client, %error, "a TLS handshake failed"),
             Ok(None) => tracing::debug!(%client, "a client speaks http where https is spoken"),
             Err(_) => tracing::debug!(%client, seconds = HANDSHAKE_TIMEOUT.as_secs(), "a TLS handshake took too long"),
         }
     }
 
-    async fn converse(self: Arc<Self>, stream: impl Stream, peer: SocketAddr, secure: bool) {
-        let activity = Activity::new();
-        let service = Serving { door: Arc::clone(&self), activity: Arc::clone(&activity), peer, secure };
+    async fn converse(self: Arc<Self>, stream: impl Stream, peer: SocketAddr, secure: bool, place: Place) {
+        let activity = Arc::clone(&place.activity);
+        let is_reserved = place.is_reserved;
+        let service = Serving { door: Arc::clone(&self), activity: Arc::clone(&activity), peer, secure, is_reserved };
         let mut connection = Box::pin(self.builder.serve_connection(TokioIo::new(stream), service));
         let served = tokio::select! {
             served = connection.as_mut() => Some(served),
             () = self.stop.cancelled() => None,
+            () = place.asked_to_leave.cancelled() => None,
             () = activity.idle(FIRST_REQUEST_TIMEOUT, IDLE_TIMEOUT) => None,
         };
         let served = match served {
@@ -133,9 +143,10 @@ impl Door {
             None => {
                 connection.as_mut().graceful_shutdown();
                 // Answers may be finished, but half a request holds nobody up.
+                let patience = if place.asked_to_leave.is_cancelled() { LEAVE_TIMEOUT } else { CLOSE_TIMEOUT };
                 let quiet = async {
-                    tokio::time::sleep(CLOSE_TIMEOUT).await;
-                    activity.idle(CLOSE_TIMEOUT, CLOSE_TIMEOUT).await;
+                    tokio::time::sleep(patience).await;
+                    activity.idle(patience, patience).await;
                 };
                 tokio::select! {
                     served = connection => served,
@@ -180,12 +191,26 @@ fn refuse(error: HostError, version: Version) -> Response<Body> {
     answer
 }
 
+/// Tells a client that came when all connections were at work to come again.
+fn refuse_crowded(version: Version) -> Response<Body> {
+    let message = "as many connections as limits.connections allows are open, and all have requests under way";
+    let detail = serde_json::json!({ "code": "OVERLOADED", "message": message });
+    let body = serde_json::json!({ "error": message, "message": message, "detail": detail });
+    let mut answer = (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
+    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+    if version < Version::HTTP_2 {
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
 /// Answers the requests of one connection.
 struct Serving {
     door: Arc<Door>,
     activity: Arc<Activity>,
     peer: SocketAddr,
     secure: bool,
+    is_reserved: bool,
 }
 
 impl Service<Request<Incoming>> for Serving {
@@ -199,6 +224,10 @@ impl Service<Request<Incoming>> for Serving {
         if let Err(error) = host::settle(&mut parts) {
             tracing::debug!(client = %self.peer.ip(), %error, "a request calls no host");
             let answer = refuse(error, parts.version).map(|body| Tracked { body, _request: under_way });
+            return Box::pin(std::future::ready(Ok(answer)));
+        }
+        if self.is_reserved && !OPERATORS_PATHS.contains(&parts.uri.path()) {
+            let answer = refuse_crowded(parts.version).map(|body| Tracked { body, _request: under_way });
             return Box::pin(std::future::ready(Ok(answer)));
         }
         let client = self.door.proxies.admit(self.peer.ip(), self.secure, &mut parts);

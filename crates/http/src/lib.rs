@@ -6,6 +6,7 @@ mod activity;
 mod auth;
 mod body;
 mod connection;
+mod crowd;
 mod docs;
 pub mod document;
 mod forwarded;

@@ -91,6 +91,16 @@ impl ServerConfig {
         Self::new(name, Endpoint::Http { url: url.into(), headers: BTreeMap::new() })
     }
 
+    /// Whether a server that runs with this need not be started again to run with the other.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        // Printed without secrets, so these are compared beside it.
+        let secrets = |config: &Self| -> Vec<String> {
+            let sure = config.secrets.iter().map(ExposeSecret::expose_secret);
+            config.possible_secrets().chain(sure).map(str::to_owned).collect()
+        };
+        format!("{self:?}") == format!("{other:?}") && secrets(self) == secrets(other)
+    }
+
     /// All values in it that may be secrets.
     pub(crate) fn possible_secrets(&self) -> impl Iterator<Item = &str> {
         let values = match &self.endpoint {

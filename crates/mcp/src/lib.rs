@@ -45,4 +45,4 @@ pub use health::{LeftOut, ServerHealth, ServerReport, ServerState, ToolReport};
 pub use kept_lists::KeptLists;
 pub use launcher::Launcher;
 pub use metrics::Metrics;
-pub use servers::{Mcp, Parts};
+pub use servers::{Mcp, Parts, Reloaded};

@@ -45,6 +45,13 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// Tells nothing more of how a server is that is there no more.
+    pub(crate) fn forget(&self, server: &str) {
+        let label = ServerLabel { server: server.to_owned() };
+        self.up.remove(&label);
+        self.restarts.remove(&label);
+    }
+
     /// Adds them to a registry.
     pub fn register(&self, registry: &mut Registry) {
         registry.register("everturn_mcp_up", "Whether an MCP server is ready", self.up.clone());

@@ -299,12 +299,14 @@ pub(crate) async fn list(
     let page = Page::new(List::Agents, &query?.0)?;
     let mut stored = api.engine.profiles(&caller.tenant, page.below, page.wanted()).await?;
     let next_cursor = page.cut(&mut stored, |profile| profile.position);
-    let configured = api.engine.agents();
+    let configured = api.engine.agents().all();
     let first_page = page.below.is_none();
     let shown = configured.iter().filter(|_| first_page);
     let mut agents: Vec<_> = shown.map(|agent| AgentOut::configured(agent, api.engine.tools())).collect();
     // A configured agent stands before a stored one of its name.
-    agents.extend(stored.iter().filter(|profile| configured.get(&profile.id).is_none()).map(AgentOut::from));
+    agents.extend(
+        stored.iter().filter(|profile| configured.iter().all(|agent| agent.name != profile.id)).map(AgentOut::from),
+    );
     Ok(Json(Agents { agents, next_cursor }).into_response())
 }
 
@@ -325,7 +327,7 @@ pub(crate) async fn show(State(api): State<Api>, path: path::One, headers: Heade
     let caller = api.caller(&headers, Scope::Read)?;
     let id = path::name(path, Thing::Agent)?;
     if let Some(agent) = api.engine.agents().get(&id) {
-        return Ok(Json(AgentOut::configured(agent, api.engine.tools())).into_response());
+        return Ok(Json(AgentOut::configured(&agent, api.engine.tools())).into_response());
     }
     let stored = api.engine.profile(&caller.tenant, &id).await?;
     let stored = stored.ok_or_else(|| ApiError::no(Thing::Agent, &id))?;

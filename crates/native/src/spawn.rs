@@ -116,7 +116,7 @@ impl Api {
         session: Option<SessionId>,
         agent: Option<String>,
     ) -> Result<Target, ApiError> {
-        let default = || self.engine.agents().iter().next().map(|agent| agent.name.clone());
+        let default = || self.engine.agents().first().map(|agent| agent.name.clone());
         match (session, agent) {
             (None, agent) => {
                 let agent = agent.or_else(default);

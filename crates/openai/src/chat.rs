@@ -218,12 +218,12 @@ impl Api {
         if let Some(agent) = self.agent_named(asked).await? {
             return Ok(agent);
         }
-        let agents = self.engine.agents();
+        let agents = self.engine.agents().all();
         let name = match asked.model.as_deref().filter(|name| !name.is_empty()) {
-            None => agents.iter().next().map(|agent| agent.name.clone()).unwrap_or_default(),
+            None => agents.first().map(|agent| agent.name.clone()).unwrap_or_default(),
             Some(name) => match self.mapped(name) {
                 Some(agent) => agent.to_owned(),
-                None => return Err(no_model(name, agents.iter().map(|agent| agent.name.as_str()))),
+                None => return Err(no_model(name, self.engine.agents().names())),
             },
         };
         let found = self.engine.agent_for_new(&asked.caller.tenant, &name).await;

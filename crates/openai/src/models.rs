@@ -80,7 +80,8 @@ impl<'a> ModelOut<'a> {
 pub(crate) async fn list(State(api): State<Api>, headers: HeaderMap) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
     let stored = api.engine.profiles(&caller.tenant, None, MAX_STORED).await?;
-    let configured = api.engine.agents().iter().map(|agent| ModelOut::configured(agent, api.since));
+    let configured = api.engine.agents().all();
+    let configured = configured.iter().map(|agent| ModelOut::configured(agent, api.since));
     let data = configured.chain(stored.iter().map(ModelOut::stored)).collect();
     Ok(Json(ModelList { object: "list", data }).into_response())
 }
@@ -108,10 +109,10 @@ pub(crate) async fn show(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
-    let agents = || api.engine.agents().iter().map(|agent| agent.name.as_str());
+    let agents = || api.engine.agents().names();
     let Path(name) = path.map_err(|_| no_model("\u{fffd}", agents()))?;
     if let Some(agent) = api.engine.agents().get(&name) {
-        return Ok(Json(ModelOut::configured(agent, api.since)).into_response());
+        return Ok(Json(ModelOut::configured(&agent, api.since)).into_response());
     }
     if let Some(stored) = api.engine.profile(&caller.tenant, &name).await? {
         return Ok(Json(ModelOut::stored(&stored)).into_response());
@@ -119,20 +120,19 @@ pub(crate) async fn show(
     // A mapped name is shown as itself: clients compare the answer's id with what they asked for.
     let mapped = api.mapped(&name).and_then(|agent| api.engine.agents().get(agent));
     let agent = mapped.ok_or_else(|| no_model(&name, agents()))?;
-    Ok(Json(ModelOut { id: &name, ..ModelOut::configured(agent, api.since) }).into_response())
+    Ok(Json(ModelOut { id: &name, ..ModelOut::configured(&agent, api.since) }).into_response())
 }
 
 /// How many agents an error names.
 const MAX_NAMED: usize = 20;
 
 /// No agent has this name, nor is it mapped to one.
-pub(crate) fn no_model<'a>(name: &str, agents: impl Iterator<Item = &'a str>) -> ApiError {
+pub(crate) fn no_model(name: &str, agents: Vec<String>) -> ApiError {
     let shown: String = name.chars().take(128).collect();
-    let agents: Vec<_> = agents.take(MAX_NAMED).collect();
     let message = format!(
         "there is no model {shown:?}; this server's agents are its models: {}. GET /v1/models lists them all, and \
          [openai.models] in the server's configuration maps other names to them",
-        agents.join(", ")
+        agents[..agents.len().min(MAX_NAMED)].join(", ")
     );
     ApiError::new(StatusCode::NOT_FOUND, Some("model_not_found"), message).about("model")
 }

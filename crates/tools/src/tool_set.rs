@@ -152,6 +152,17 @@ impl ToolSet {
         refused
     }
 
+    /// Forgets a tool server and its tools.
+    pub fn remove_server(&self, server: &str) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        current.resources.remove(server);
+        for name in current.servers.remove(server).map(|known| known.tools).unwrap_or_default() {
+            current.tools.remove(&name);
+        }
+        drop(current);
+        self.news.send_replace(());
+    }
+
     /// What is the matter with the tool server that a missing tool of this name would come from, if that server has not told
     /// its tools yet. `None` if the tool is there, or will not come.
     pub fn awaited(&self, name: &str) -> Option<String> {

@@ -12,7 +12,7 @@ use crate::{address::not_public, secret::SigningSecret};
 const MAX_URL: usize = 2048;
 
 /// A hook.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
     /// Whose turns.
     pub tenant: TenantId,

@@ -15,7 +15,7 @@ const MIN_BYTES: usize = 24;
 const MAX_BYTES: usize = 512;
 
 /// What messages are signed with. Printing it shows nothing.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret(Zeroizing<Vec<u8>>);
 
 /// Why a text cannot be a secret. Never holds the text.

@@ -25,6 +25,7 @@ use super::{
     settings::{Config, Durability, Provider, Source, StoreLocation},
     tls, webhooks,
 };
+use crate::telemetry::log_filter;
 
 /// The store of those who name none.
 const USUAL_STORE: &str = "sqlite:everturn-data/everturn.db";
@@ -66,6 +67,7 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
     let listen = listen(report, &listen_setting);
     let store = store(report, &store_setting);
     let durability = choose::<Durability>(report, durability.at, &durability.text);
+    let log_level = file.log_level.and_then(|level| log_level(report, level));
 
     let mut keys = keys::check(report, environment, file.keys);
     if source == Source::Defaults {
@@ -117,6 +119,7 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         source,
         listen: listen?,
         store: store?,
+        log_level,
         durability: durability?,
         secret_key: environment.get("EVERTURN_SECRET_KEY").map(SecretString::from),
         keys,
@@ -146,6 +149,16 @@ fn listen(report: &mut Report<'_>, setting: &Setting) -> Option<SocketAddr> {
         report.add(setting.at.clone(), format!("cannot listen on `{text}`"), hint);
     }
     address
+}
+
+fn log_level(report: &mut Report<'_>, level: Text) -> Option<String> {
+    let checked = log_filter(level.get_ref());
+    if let Err(error) = &checked {
+        let hint =
+            "write a level (error, warn, info, debug, trace) or directives such as \"info,everturn_store=debug\"";
+        report.add(Some(level.span()), format!("`{}` is no log level: {error}", level.get_ref()), hint.to_owned());
+    }
+    checked.ok()
 }
 
 /// Where everything is kept and what that means, whatever else is in the file.

@@ -21,6 +21,7 @@ pub(super) struct File {
     pub(super) listen: Option<Text>,
     pub(super) store: Option<Text>,
     pub(super) durability: Option<Text>,
+    pub(super) log_level: Option<Text>,
     #[serde(default)]
     pub(super) keys: Vec<Key>,
     #[serde(default)]

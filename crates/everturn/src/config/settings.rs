@@ -14,7 +14,7 @@ use everturn_http::{Origin, Proxies, Quotas, TlsFiles};
 use everturn_mcp::ServerConfig;
 use everturn_models::OpenAiWire;
 use everturn_webhooks::Hook;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{Goose, Limits, OpenAi};
 
@@ -27,6 +27,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where to keep everything.
     pub store: StoreLocation,
+    /// What is logged, where neither flag nor variable says so.
+    pub log_level: Option<String>,
     /// What "kept" means.
     pub durability: Durability,
     /// `EVERTURN_SECRET_KEY`: the key that secrets are sealed with, or `file:PATH`. Without it the store keeps one in a file.
@@ -156,6 +158,16 @@ pub struct Provider {
 }
 
 impl Provider {
+    /// Whether the other is reached in the same way and behaves the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        // Printed without secrets, so these are compared beside it.
+        let secrets = |provider: &Self| -> Vec<String> {
+            let headers = provider.headers.iter().map(|(_, value)| value);
+            headers.chain(&provider.api_key).map(|secret| secret.expose_secret().to_owned()).collect()
+        };
+        format!("{self:?}") == format!("{other:?}") && secrets(self) == secrets(other)
+    }
+
     /// A provider at its usual place, without a key.
     pub fn new(kind: ProviderKind) -> Self {
         Self {

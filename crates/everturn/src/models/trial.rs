@@ -8,7 +8,6 @@ use std::{
 
 use anyhow::{anyhow, bail};
 use everturn_core::{Json, Usage};
-use everturn_engine::Models as _;
 use everturn_models::{Model, ModelError, ModelEvent, ModelRequest};
 use futures_util::StreamExt as _;
 

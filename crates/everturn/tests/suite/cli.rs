@@ -98,10 +98,9 @@ fn help() {
                       [env: EVERTURN_TLS_KEY]
 
                   --log-level <LEVEL>
-                      Log level, or directives such as `info,everturn_store=debug`
+                      Log level, or directives such as `info,everturn_store=debug` [default: `log_level` of the file, else info]
 
                       [env: EVERTURN_LOG]
-                      [default: info]
 
                   --log-format <FORMAT>
                       Log format
@@ -165,7 +164,7 @@ fn short_help() {
                   --durability <WORD>    What a commit survives: a crash of the machine (fsync) or of the server only (process) [default: fsync] [env: EVERTURN_DURABILITY]
                   --tls-cert <FILE>      Certificate to speak https with, and those that vouch for it: a PEM file [env: EVERTURN_TLS_CERT]
                   --tls-key <FILE>       The certificate's private key: a PEM file [env: EVERTURN_TLS_KEY]
-                  --log-level <LEVEL>    Log level, or directives such as `info,everturn_store=debug` [env: EVERTURN_LOG] [default: info]
+                  --log-level <LEVEL>    Log level, or directives such as `info,everturn_store=debug` [default: `log_level` of the file, else info] [env: EVERTURN_LOG]
                   --log-format <FORMAT>  Log format [env: EVERTURN_LOG_FORMAT] [default: auto] [possible values: auto, text, json]
               -h, --help                 Print help (see more with '--help')
               -V, --version              Print version

@@ -24,6 +24,7 @@ mod network;
 mod openai;
 mod private_memory;
 mod quick_starts;
+mod reload;
 mod secret_key;
 mod shutdown;
 mod start;

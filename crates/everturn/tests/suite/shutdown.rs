@@ -89,13 +89,3 @@ fn a_step_may_finish() {
     let (status, took) = server.ended();
     assert!(status.success() && took < LIMIT, "{status} after {took:?}");
 }
-
-#[test]
-fn a_hangup_ends_nothing() {
-    let home = Home::new(&shared_config(""));
-    let server = home.start();
-    let told = std::process::Command::new("kill").args(["-HUP", &server.pid().to_string()]).status().unwrap();
-    assert!(told.success());
-    eventually("the server has heard it", || home.log().contains("SIGHUP").then_some(()));
-    assert_eq!(server.client().send("GET", "/healthz", "").status, 200);
-}

@@ -73,6 +73,12 @@ impl KeyInfo {
         }
     }
 
+    /// Whether it gives its holder what another gives.
+    pub(super) fn gives_the_same(&self, other: &Self) -> bool {
+        let given = |info: &Self| (info.tenant.clone(), info.scopes.iter().max().copied(), info.expires_at);
+        given(self) == given(other)
+    }
+
     /// Whether it stands in the configuration.
     pub fn is_configured(&self) -> bool {
         self.created_at.is_none()

@@ -140,6 +140,13 @@ impl Keys {
         Self { ring, book: None, seen: Mutex::default() }
     }
 
+    /// Takes these as the keys of the configuration, with these quotas. Keys of the store stay.
+    pub async fn reconfigure(&self, configured: Vec<Key>, quotas: Quotas) {
+        // Nothing is read from the store meanwhile.
+        let _seen = self.seen.lock().await;
+        self.ring.reconfigure(configured.into_iter().map(Key::kept), quotas);
+    }
+
     /// Whether callers need no key.
     pub fn is_open(&self) -> bool {
         self.ring.is_open()

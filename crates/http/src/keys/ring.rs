@@ -31,7 +31,7 @@ pub(super) struct Held {
     pace: Option<Pace>,
     tenants_pace: Option<Arc<Pace>>,
     /// The streams that it has opened.
-    pub(super) streams: OpenStreams,
+    pub(super) streams: Arc<OpenStreams>,
     /// When it was last used, in milliseconds; zero for never.
     used: AtomicI64,
     /// Which use was noted last.
@@ -81,6 +81,7 @@ fn take(whose: Whose, pace: Option<&Pace>) -> Result<(), AuthError> {
 
 #[derive(Debug, Default)]
 struct Table {
+    quotas: Quotas,
     by_digest: HashMap<Digest, Arc<Held>>,
     by_id: HashMap<KeyId, Arc<Held>>,
     /// Of the tenants that have keys.
@@ -103,43 +104,65 @@ enum Found {
 }
 
 impl Table {
-    fn pace(&mut self, tenant: &TenantId, quotas: &Quotas) -> Option<Arc<Pace>> {
+    /// A table without keys, which lets everybody in.
+    fn open(quotas: Quotas) -> Self {
+        let mut table = Self { quotas, ..Self::default() };
+        let local = TenantId::local();
+        let tenant_quota = table.quotas.of_tenant(&local);
+        let account = Arc::new(Account { tenant_quota, ..Account::default() });
+        table.open = Some(Open { account, pace: table.pace(&local) });
+        table
+    }
+
+    fn pace(&mut self, tenant: &TenantId) -> Option<Arc<Pace>> {
+        let Self { quotas, paces, .. } = self;
         let new = || Pace::of(&quotas.of_tenant(tenant)).map(Arc::new);
-        self.paces.entry(tenant.clone()).or_insert_with(new).clone()
+        paces.entry(tenant.clone()).or_insert_with(new).clone()
     }
 
     /// Adds a key, or puts what became of it in its place. One that is the same stays, with what it counts.
-    fn add(&mut self, quotas: &Quotas, Kept { digest, info }: Kept) {
+    fn add(&mut self, Kept { digest, info }: Kept) {
         // What was taken back stays so, and the configuration comes first.
         let stays =
             |held: &Arc<Held>| held.info.is_configured() || held.info.revoked_at.is_some() || info.revoked_at.is_none();
         if self.by_digest.get(&digest).is_some_and(stays) {
             return;
         }
-        let tenants_pace = self.pace(&info.tenant, quotas);
-        let before = self.by_id.get(&info.id);
-        let used = before.map_or(0, |held| held.used.load(Ordering::Relaxed));
-        let noted = before.map_or(0, |held| held.noted.load(Ordering::Relaxed));
-        let key_quota = quotas.of_key(&info.quota);
-        let account = Account { key: Some(info.id.clone()), key_quota, tenant_quota: quotas.of_tenant(&info.tenant) };
-        let held = Arc::new(Held {
-            digest,
-            allowed: info.scopes.iter().max().copied(),
-            account: Arc::new(account),
-            pace: Pace::of(&key_quota),
-            tenants_pace,
-            streams: OpenStreams::default(),
-            used: used.into(),
-            noted: noted.into(),
-            info,
-        });
-        let earlier = self.by_id.insert(held.info.id.clone(), Arc::clone(&held));
-        self.by_digest.insert(digest, Arc::clone(&held));
+        let before = self.by_id.get(&info.id).cloned();
+        let held = self.hold(Kept { digest, info }, before.as_deref(), Arc::default());
+        let earlier = self.put(&held);
         // A key takes the place of another only once it is revoked.
         earlier.iter().for_each(|earlier| earlier.streams.end());
         if held.info.revoked_at.is_some() {
             held.streams.end();
         }
+    }
+
+    /// A key as callers meet it, with what was counted of it before.
+    fn hold(&mut self, Kept { digest, info }: Kept, before: Option<&Held>, streams: Arc<OpenStreams>) -> Arc<Held> {
+        let tenants_pace = self.pace(&info.tenant);
+        let used = before.map_or(0, |held| held.used.load(Ordering::Relaxed));
+        let noted = before.map_or(0, |held| held.noted.load(Ordering::Relaxed));
+        let key_quota = self.quotas.of_key(&info.quota);
+        let tenant_quota = self.quotas.of_tenant(&info.tenant);
+        let account = Account { key: Some(info.id.clone()), key_quota, tenant_quota };
+        Arc::new(Held {
+            digest,
+            allowed: info.scopes.iter().max().copied(),
+            account: Arc::new(account),
+            pace: Pace::of(&key_quota),
+            tenants_pace,
+            streams,
+            used: used.into(),
+            noted: noted.into(),
+            info,
+        })
+    }
+
+    /// Puts a key in its place, and gives back the one that was there.
+    fn put(&mut self, held: &Arc<Held>) -> Option<Arc<Held>> {
+        self.by_digest.insert(held.digest, Arc::clone(held));
+        self.by_id.insert(held.info.id.clone(), Arc::clone(held))
     }
 
     fn remove(&mut self, id: &KeyId) {
@@ -153,19 +176,13 @@ impl Table {
 /// The keys of a server. Looked at by every request, changed rarely.
 #[derive(Debug)]
 pub(super) struct Ring {
-    quotas: Quotas,
     table: RwLock<Table>,
 }
 
 impl Ring {
     /// Opens to everybody on this machine while there is no key.
     pub(super) fn new(quotas: Quotas) -> Self {
-        let mut table = Table::default();
-        let local = TenantId::local();
-        let tenant_quota = quotas.of_tenant(&local);
-        let account = Arc::new(Account { tenant_quota, ..Account::default() });
-        table.open = Some(Open { account, pace: table.pace(&local, &quotas) });
-        Self { quotas, table: RwLock::new(table) }
+        Self { table: RwLock::new(Table::open(quotas)) }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {
@@ -189,8 +206,37 @@ impl Ring {
     pub(super) fn add(&self, keys: impl IntoIterator<Item = Kept>) {
         let mut table = self.write();
         for key in keys {
-            table.add(&self.quotas, key);
+            table.add(key);
         }
+    }
+
+    /// Takes these as the keys of the configuration, and nobody else, with these quotas. Keys of the store stay. Streams of a
+    /// key that is gone, or gives its holder something else, end.
+    pub(super) fn reconfigure(&self, configured: impl IntoIterator<Item = Kept>, quotas: Quotas) {
+        let mut current = self.write();
+        let mut next = Table::open(quotas);
+        let stored = current.by_id.values().filter(|held| !held.info.is_configured());
+        let stored = stored.map(|held| Kept { digest: held.digest, info: held.info.clone() });
+        for kept in configured.into_iter().chain(stored) {
+            // The configuration comes first.
+            if next.by_digest.contains_key(&kept.digest) || next.by_id.contains_key(&kept.info.id) {
+                continue;
+            }
+            let before = current.by_digest.get(&kept.digest);
+            let goes_on = before.filter(|held| held.info.gives_the_same(&kept.info));
+            let streams = goes_on.map(|held| Arc::clone(&held.streams)).unwrap_or_default();
+            let held = next.hold(kept, before.map(Arc::as_ref), streams);
+            next.put(&held);
+        }
+        // Once a key was needed, one is.
+        if current.open.is_none() || !next.by_id.is_empty() {
+            next.open = None;
+        }
+        let goes_on = |held: &Arc<Held>| {
+            next.by_digest.get(&held.digest).is_some_and(|next| Arc::ptr_eq(&next.streams, &held.streams))
+        };
+        current.by_id.values().filter(|held| !goes_on(held)).for_each(|held| held.streams.end());
+        *current = next;
     }
 
     /// Forgets the keys of the store that are not among these.
@@ -258,8 +304,9 @@ impl Ring {
     pub(super) fn account(&self, tenant: &TenantId, key: Option<&KeyId>) -> Arc<Account> {
         let held = key.and_then(|key| self.get(key)).filter(|held| held.info.tenant == *tenant);
         held.map(|held| Arc::clone(&held.account)).unwrap_or_else(|| {
-            let key_quota = self.quotas.of_key(&Quota::default());
-            let tenant_quota = self.quotas.of_tenant(tenant);
+            let table = self.read();
+            let key_quota = table.quotas.of_key(&Quota::default());
+            let tenant_quota = table.quotas.of_tenant(tenant);
             Arc::new(Account { key: key.cloned(), key_quota, tenant_quota })
         })
     }

@@ -295,12 +295,14 @@ impl Provider {
     async fn tell_windows(&self, models: &mut [ListedModel]) {
         /// Models that the provider is asked about at once.
         const AT_ONCE: usize = 8;
-        let asked = models.iter_mut().map(|listed| async {
-            let model = self.model(&listed.id);
-            model.prepare(0).await;
-            listed.context_window = model.context_window();
-        });
+        let asked: Vec<_> = models.iter_mut().map(|listed| self.tell_window(listed)).collect();
         futures_util::stream::iter(asked).buffer_unordered(AT_ONCE).collect::<()>().await;
+    }
+
+    async fn tell_window(&self, listed: &mut ListedModel) {
+        let model = self.model(&listed.id);
+        model.prepare(0).await;
+        listed.context_window = model.context_window();
     }
 
     /// The wire of a model.

@@ -14,4 +14,4 @@ mod questions;
 mod secrets;
 mod shown_history;
 mod tool_events;
-mod world;
+pub(super) mod world;

@@ -38,14 +38,14 @@ trusted = ['box/*']
 ";
 
 /// The command of the server for tests, with these options.
-pub(super) fn command(options: &[&str]) -> Vec<String> {
+pub(in crate::suite) fn command(options: &[&str]) -> Vec<String> {
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/mcp/server.py");
     let words = [PYTHON.as_str(), "-I", "-S", server.to_str().unwrap()];
     words.into_iter().chain(options.iter().copied()).map(str::to_owned).collect()
 }
 
 /// The table of a server.
-pub(super) fn table(name: &str, command: &[String], lines: &str) -> String {
+pub(in crate::suite) fn table(name: &str, command: &[String], lines: &str) -> String {
     format!("[mcp.{name}]\ncommand = {command:?}\n{lines}\n")
 }
 

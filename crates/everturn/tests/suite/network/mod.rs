@@ -1,5 +1,6 @@
 //! https, HTTP/2 and proxies, as clients meet them: mostly with curl.
 
+mod crowd;
 mod hosts;
 mod http2;
 mod origins;
