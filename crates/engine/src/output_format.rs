@@ -3,8 +3,9 @@
 //! Some providers hold their models to it, others only ask them in words. So every answer is checked before it counts; a
 //! model whose answer does not fit is told what is wrong, and answers again.
 
-use everturn_core::{CallRoute, Content, Json, Message, OutputFormat, ToolChoice, ToolSpec};
+use everturn_core::{CallRoute, Content, Json, Message, ModelOptions, OutputFormat, ToolChoice, ToolSpec};
 use everturn_tools::Schemas;
+use serde::de::IgnoredAny;
 
 use crate::turn::Turn;
 
@@ -80,11 +81,21 @@ impl Turn {
         specs
     }
 
+    /// What the next model call is asked for. Stop texts are left out while a call is forced: its text is not the answer, and
+    /// one that ended there would never come to the call.
+    pub(crate) fn model_options(&self) -> ModelOptions {
+        let mut options = self.state.options.clone().over(&self.agent.model_options);
+        if options.tool_choice.as_ref().is_some_and(ToolChoice::is_forced) {
+            options.stop.clear();
+        }
+        options
+    }
+
     /// Checks the format of the answer. One that fits loses what stands around its JSON.
     async fn hold_to_format(&mut self) -> Result<(), Misfit> {
-        let options = self.state.options.clone().over(&self.agent.model_options);
+        let options = self.model_options();
         let (Some(format), Some(step)) = (options.output, self.state.step.as_mut()) else { return Ok(()) };
-        if !step.calls.is_empty() {
+        if !step.calls.is_empty() || (!options.stop.is_empty() && is_cut(&step.text)) {
             return Ok(());
         }
         match fitting(&format, &step.text, self.tenant.as_str(), self.shared.tools.schemas()).await {
@@ -117,6 +128,11 @@ impl Turn {
             [said, Message::User { content: Content::Text(complaint.clone()) }]
         })
     }
+}
+
+/// Whether a text is the beginning of JSON, as a stop text leaves it. That is the answer that was asked for.
+fn is_cut(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_err_and(|error| error.is_eof())
 }
 
 fn is_among(tools: &[ToolSpec], one: &ToolSpec) -> bool {

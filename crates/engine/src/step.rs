@@ -340,7 +340,7 @@ impl Turn {
             messages,
             tools: self.offered_tools().into(),
             documents: self.documents.contents(),
-            options: self.state.options.clone().over(&self.agent.model_options),
+            options: self.model_options(),
             cache_key: Some(self.cache_key.clone()),
             body: self.agent.body.clone(),
             context_window: self.agent.asked_window(&**self.current_model()),
@@ -379,7 +379,12 @@ impl Turn {
         const ROUNDS: u32 = 4;
         let has_written = usage.is_some_and(|usage| usage.output > 1);
         let is_early = self.state.step.as_ref().is_none_or(|step| step.attempts < ROUNDS);
-        !self.has_begun_to_answer() && !has_written && is_early && self.estimated_context() > SHORT
+        let length = self.estimated_context();
+        // A model that thinks in secret may have spent the whole cap on it.
+        let has_thought = usage.is_none()
+            && self.current_model().thinks()
+            && self.current_model().context_window().is_some_and(|window| length < window / 2);
+        !self.has_begun_to_answer() && !has_written && !has_thought && is_early && length > SHORT
     }
 
     /// Whether anything of the answer under way was shown.

@@ -426,6 +426,17 @@ async fn an_answer_that_found_no_room_is_an_overflow() {
     assert!(transcript.contains("its context window is full") && transcript.ends_with("completed\n"), "{transcript}");
 }
 
+/// A model that thinks in secret may spend its whole cap on that, and its provider may not count.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_thought_away_is_no_overflow() {
+    let scripts = [vec![finish(ModelFinish::MaxTokens, None)]];
+    let model = ScriptedModel::new("test/one", scripts).with_window(100_000).that_thinks();
+    let world = World::start(Setup::with_models([model])).await;
+    let started = world.begin(&"long ".repeat(2000)).await;
+    let transcript = world.transcript(&started).await;
+    assert!(transcript.ends_with("max tokens\n") && !transcript.contains("window is full"), "{transcript}");
+}
+
 /// What a provider does not do is told once in a turn, whatever the number of its steps.
 #[tokio::test(start_paused = true)]
 async fn what_a_model_does_not_take_is_told_once() {

@@ -199,10 +199,15 @@ pub(super) trait Wire: Send + Sync {
 }
 
 /// The most tokens of thinking within a cap: some are left for an answer.
+///
+/// Rounded down to a power of two, or one and a half. Near the window the cap shrinks with every step, and a provider forgets
+/// what it has cached of the conversation whenever the budget changes.
 pub(super) fn most_thinking(cap: u64) -> u64 {
     /// An answer of so many tokens is worth having, however much was thought before it.
     const ANSWER: u64 = 1024;
-    cap.saturating_sub((cap / 4).clamp(1, ANSWER))
+    let most = cap.saturating_sub((cap / 4).clamp(1, ANSWER));
+    let half_step = most.checked_ilog2().unwrap_or(0).saturating_sub(1);
+    most >> half_step << half_step
 }
 
 /// `base` with more path.

@@ -291,7 +291,7 @@ async fn instructions_tools_and_caps() {
                 model: "claude-sonnet-4-5"
                 stream: true
                 system: [{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]
-                thinking: {"type":"enabled","budget_tokens":1500}
+                thinking: {"type":"enabled","budget_tokens":1024}
                 tools: [{"name":"clock","description":"Tells the time.","input_schema":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}]"#]],
         ),
         (
@@ -299,7 +299,7 @@ async fn instructions_tools_and_caps() {
             "models/gemini-2.5-flash",
             expect![[r#"
                 contents: [{"role":"user","parts":[{"text":"hello"}]}]
-                generationConfig: {"temperature":0.7,"maxOutputTokens":2000,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":1500}}
+                generationConfig: {"temperature":0.7,"maxOutputTokens":2000,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":1024}}
                 systemInstruction: {"parts":[{"text":"Be brief."}]}
                 tools: [{"functionDeclarations":[{"name":"clock","description":"Tells the time.","parametersJsonSchema":{"type":"object","properties":{"z":{},"a":{"type":"number","minimum":1.0}}}}]}]"#]],
         ),

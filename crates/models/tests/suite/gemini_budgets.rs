@@ -16,15 +16,15 @@ async fn a_budget_leaves_room_for_an_answer() {
         capped(9000),
         vec![],
         expect![[r###"
-        ## gemini-2.5-pro
-        generationConfig: {"maxOutputTokens":9000,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":7976}}
-        - gemini-2.5-pro thinks with 7976 tokens at most, not 8192: the cap on the answer leaves no more
-        ## gemini-2.5-flash
-        generationConfig: {"maxOutputTokens":9000,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":7976}}
-        - gemini-2.5-flash thinks with 7976 tokens at most, not 8192: the cap on the answer leaves no more
-        ## gemini-2.5-flash-lite
-        generationConfig: {"maxOutputTokens":9000,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":7976}}
-        - gemini-2.5-flash-lite thinks with 7976 tokens at most, not 8192: the cap on the answer leaves no more"###]],
+            ## gemini-2.5-pro
+            generationConfig: {"maxOutputTokens":9000,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":6144}}
+            - gemini-2.5-pro thinks with 6144 tokens at most, not 8192: the cap on the answer leaves no more
+            ## gemini-2.5-flash
+            generationConfig: {"maxOutputTokens":9000,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":6144}}
+            - gemini-2.5-flash thinks with 6144 tokens at most, not 8192: the cap on the answer leaves no more
+            ## gemini-2.5-flash-lite
+            generationConfig: {"maxOutputTokens":9000,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":6144}}
+            - gemini-2.5-flash-lite thinks with 6144 tokens at most, not 8192: the cap on the answer leaves no more"###]],
     )
     .await;
     check_options(
@@ -32,15 +32,15 @@ async fn a_budget_leaves_room_for_an_answer() {
         capped(400),
         vec![],
         expect![[r###"
-        ## gemini-2.5-pro
-        generationConfig: {"maxOutputTokens":400,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":300}}
-        - gemini-2.5-pro thinks with 300 tokens at most, not 8192: the cap on the answer leaves no more
-        ## gemini-2.5-flash
-        generationConfig: {"maxOutputTokens":400,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":300}}
-        - gemini-2.5-flash thinks with 300 tokens at most, not 8192: the cap on the answer leaves no more
-        ## gemini-2.5-flash-lite
-        generationConfig: {"maxOutputTokens":400,"thinkingConfig":{"thinkingBudget":0}}
-        - gemini-2.5-flash-lite does not think in this call: the cap on the answer leaves no room for it"###]],
+            ## gemini-2.5-pro
+            generationConfig: {"maxOutputTokens":400,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":256}}
+            - gemini-2.5-pro thinks with 256 tokens at most, not 8192: the cap on the answer leaves no more
+            ## gemini-2.5-flash
+            generationConfig: {"maxOutputTokens":400,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":256}}
+            - gemini-2.5-flash thinks with 256 tokens at most, not 8192: the cap on the answer leaves no more
+            ## gemini-2.5-flash-lite
+            generationConfig: {"maxOutputTokens":400,"thinkingConfig":{"thinkingBudget":0}}
+            - gemini-2.5-flash-lite does not think in this call: the cap on the answer leaves no room for it"###]],
     )
     .await;
     check_options(

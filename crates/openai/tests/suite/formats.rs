@@ -56,6 +56,29 @@ async fn an_answer_that_never_fits_is_an_error() {
     assert!(!shown.contains("\"no\"") && shown.contains("\"error\""), "{shown}");
 }
 
+/// JSON that a stop text has cut is what the client asked for; text that never was JSON is not.
+#[tokio::test]
+async fn an_answer_that_a_stop_text_cuts_is_not_mended() {
+    let body = json!({ "messages": [user("count")], "response_format": typed(), "stop": ["}"] });
+    let server = Server::start([Reply::says(&["{\"n\":1"]), Reply::says(&["Sure"]), Reply::says(&["{\"n\":2"])]).await;
+    assert_eq!(message(&server.chat(body.clone()).await.json(200))["content"], "{\"n\":1");
+    assert_eq!(message(&server.chat(body).await.json(200))["content"], "{\"n\":2");
+    assert_eq!(server.script.asked().len(), 3);
+}
+
+/// A stop text within the words before a forced call would keep the model from ever making it.
+#[tokio::test]
+async fn a_forced_call_has_no_stop_texts() {
+    let body = json!({ "messages": [user("go")], "tools": [tool("a")], "tool_choice": "required", "stop": "END" });
+    let replies = [Reply::calls("", &[("a", json!({}))]), Reply::says(&["done"])];
+    let server = Server::start(replies).await;
+    let completion = server.chat(body).await.json(200);
+    let follow_up = json!({ "messages": [user("go"), message(&completion), result(&message(&completion)["tool_calls"][0], "7")], "stop": "END" });
+    assert_eq!(message(&server.chat(follow_up).await.json(200))["content"], "done");
+    let stops: Vec<_> = server.script.asked().into_iter().map(|asked| asked.options.stop).collect();
+    assert_eq!(stops, [vec![], vec!["END".to_owned()]]);
+}
+
 /// A model that does not make the call that it must is asked again, and fails after that.
 #[tokio::test]
 async fn forced_calls_that_are_not_made() {

@@ -176,7 +176,8 @@ pub(super) fn change(
 ) -> Option<Change> {
     let labels = report.labels().iter().map(|label| format!(" {label}"));
     let words = std::iter::once(report.words().to_owned()).chain(labels).collect::<String>().to_lowercase();
-    if words.contains("v1/responses") && !is_quoted(body, "v1/responses") {
+    let says_other_wire = |phrase: &&str| words.contains(phrase) && !is_quoted(body, phrase);
+    if OTHER_WIRE.iter().any(says_other_wire) && !learned.wants_responses {
         return Some(Change::Responses);
     }
     // Whatever else such words name, reasoning that goes back already is not to blame.
@@ -371,6 +372,9 @@ fn tool(request: &ModelRequest, name: &str) -> Option<Change> {
     let tool = request.tools.iter().find(|tool| tool.name == name)?;
     Some(Change::Tool { name: name.to_owned(), declaration: declaration(tool) })
 }
+
+/// How OpenAI says on chat completions that a model wants Responses.
+const OTHER_WIRE: &[&str] = &["v1/responses", "not a chat model", "not supported in the v1/chat/completions"];
 
 /// How providers say that a model takes no instructions from the system: Gemma's and older ones of Mistral's templates.
 const SYSTEM: &[&str] = &[

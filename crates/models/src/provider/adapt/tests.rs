@@ -299,9 +299,14 @@ fn the_unexplained_is_tried_without_images_and_documents() {
 
 #[test]
 fn another_wire_is_spoken_where_the_provider_asks_for_it() {
-    let words = "Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions. To use \
-        function tools, use /v1/responses or set reasoning_effort to 'none'.";
-    check(&said(words), Some(Change::Responses));
+    for words in [
+        "Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions. To use function \
+            tools, use /v1/responses or set reasoning_effort to 'none'.",
+        "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use \
+            v1/completions?",
+    ] {
+        check(&said(words), Some(Change::Responses));
+    }
 }
 
 #[test]
