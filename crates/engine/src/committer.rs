@@ -2,6 +2,7 @@
 //! publishes. While a batch is being committed the next one gathers.
 
 use std::{
+    collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -17,6 +18,8 @@ use crate::{
 
 /// How many commands one batch may have.
 const MAX_BATCH: usize = 2048;
+/// How many commands of a batch are looked for that meet damage. Where there are more, the rest of a part fails as a whole.
+const MAX_CULPRITS: usize = 16;
 /// How long to wait before trying a failed batch again: first, and at most.
 const STALL_WAIT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
@@ -132,7 +135,36 @@ fn gather(shared: &Shared) -> (Vec<Command>, Vec<Entry>) {
     (batch, entries)
 }
 
+/// A part of a batch that the store cannot keep, because it meets damage.
+struct Damaged {
+    batch: Vec<Command>,
+    entries: Vec<Entry>,
+    error: StoreError,
+}
+
+/// Commits a batch. Where it meets damage, it is halved until the commands at fault stand alone; only those fail.
 async fn commit(shared: &Shared, batch: Vec<Command>, entries: Vec<Entry>) {
+    // In their order: a command may need what an earlier one leaves.
+    let mut parts = VecDeque::from([(batch, entries)]);
+    let mut culprits = 0;
+    while let Some((batch, entries)) = parts.pop_front() {
+        let Err(Damaged { mut batch, mut entries, error }) = commit_part(shared, batch, entries).await else {
+            continue;
+        };
+        if batch.len() > 1 && culprits < MAX_CULPRITS {
+            let half = batch.len() / 2;
+            parts.push_front((batch.split_off(half), entries.split_off(half)));
+            parts.push_front((batch, entries));
+        } else {
+            culprits += 1;
+            tracing::error!(%error, commands = batch.len(), "cannot commit, because the store is damaged");
+            refuse(entries, &error);
+        }
+    }
+}
+
+/// Commits a part of a batch, again and again while the store is unavailable.
+async fn commit_part(shared: &Shared, batch: Vec<Command>, entries: Vec<Entry>) -> Result<(), Damaged> {
     let mut batch = Arc::new(batch);
     let mut entries = entries;
     let mut wait = STALL_WAIT.0;
@@ -142,12 +174,15 @@ async fn commit(shared: &Shared, batch: Vec<Command>, entries: Vec<Entry>) {
             Ok(outcomes) => {
                 shared.metrics.commit_seconds.observe(begun.elapsed().as_secs_f64());
                 shared.metrics.commit_commands.observe(batch.len() as f64);
-                if lock(&shared.trouble).take().is_some() {
-                    tracing::info!("the store works again");
-                }
+                end_trouble(shared);
                 drop(batch);
                 publish(shared, entries, outcomes);
-                return;
+                return Ok(());
+            }
+            Err(error @ StoreError::Corrupt(_)) => {
+                shared.metrics.commit_failures.inc();
+                end_trouble(shared);
+                return Err(Damaged { batch: Arc::unwrap_or_clone(batch), entries, error });
             }
             Err(error) => {
                 shared.metrics.commit_failures.inc();
@@ -160,23 +195,40 @@ async fn commit(shared: &Shared, batch: Vec<Command>, entries: Vec<Entry>) {
                 refuse_queued(shared, &error);
                 if !error.is_retryable() {
                     fail(shared, entries, &error);
-                    return;
+                    return Ok(());
                 }
             }
         }
         if batch.is_empty() {
             // Nothing to try again with; the next command will tell how the store is.
             lock(&shared.trouble).take();
-            return;
+            return Ok(());
         }
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(STALL_WAIT.1);
     }
 }
 
+/// The store answers.
+fn end_trouble(shared: &Shared) {
+    if lock(&shared.trouble).take().is_some() {
+        tracing::info!("the store works again");
+    }
+}
+
+/// Refuses commands and appends of which nothing was kept.
+fn refuse(entries: Vec<Entry>, error: &StoreError) {
+    for entry in entries {
+        match entry {
+            Entry::Command(reply) => drop(reply.send(Err(error.clone().into()))),
+            Entry::Append(log, _) => log.fail(error.clone().into()),
+        }
+    }
+}
+
 /// Answers the commands of a failed batch and keeps its appends: those belong to turns, which wait.
 fn keep_appends(batch: Arc<Vec<Command>>, entries: Vec<Entry>, error: &StoreError) -> (Arc<Vec<Command>>, Vec<Entry>) {
-    let commands = Arc::try_unwrap(batch).unwrap_or_else(|batch| batch.as_ref().clone());
+    let commands = Arc::unwrap_or_clone(batch);
     let (mut kept, mut kept_entries) = (Vec::new(), Vec::new());
     for (command, entry) in commands.into_iter().zip(entries) {
         match entry {

@@ -286,7 +286,7 @@ impl Engine {
         }
         let key = key.map(|SubmissionKey { key, fingerprint }| CommandKey { key, fingerprint, outcome: String::new() });
         let (owner, at) = (tenant.clone(), Timestamp::now());
-        let command = DeleteSession { tenant: owner, session: session.clone(), key, at };
+        let command = DeleteSession { tenant: owner, session: session.clone(), idle_before: None, key, at };
         match self.commit_turn(Command::DeleteSession(command)).await {
             Ok(_) => {
                 self.show_deleted(tenant, session);

@@ -7,10 +7,10 @@
 //! clock, and the wall clock has gone evenly, as the steady one does: since a start for as long as that thing is kept or
 //! for `clock_grace`, whichever is less; since a jump ahead for as long as that thing is kept.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use everturn_core::{Event, Segment, SegmentBuilder, StepFinished, Timestamp, TurnId};
-use everturn_store::{Command, DeleteSession, RecordKind, ReplaceLog, StoreError, Write};
+use everturn_store::{Command, DeleteSession, Expect, RecordKind, ReplaceLog, StoreError, Write};
 
 use crate::{
     Engine, Flow, ReadError, Retention, artifacts,
@@ -103,19 +103,36 @@ impl Engine {
     }
 
     async fn shorten_logs(&self, before: Timestamp, level: Level) -> Result<(), ReadError> {
+        // Logs that cannot be shortened stay as they are, and keep no other log from being shortened.
+        let mut passed = HashSet::new();
         loop {
-            let turns = self.0.store.old_logs(before, level as u8, BATCH).await?;
-            let more = turns.len() == BATCH;
+            let limit = BATCH + passed.len();
+            let turns = self.0.store.old_logs(before, level as u8, limit).await?;
+            let more = turns.len() == limit;
             for turn in turns {
-                let segments = self.shortened(&turn, level).await?;
-                let replace = ReplaceLog { turn, segments, level: level as u8 };
-                self.clear(Command::ReplaceLog(Box::new(replace))).await?;
+                if passed.contains(&turn) {
+                    continue;
+                }
+                match self.shorten_log(&turn, level).await {
+                    Ok(()) => {}
+                    Err(ReadError::Store(error)) if error.is_retryable() => return Err(error.into()),
+                    Err(error) => {
+                        tracing::error!(%turn, %error, "cannot shorten a log; it stays as it is");
+                        passed.insert(turn);
+                    }
+                }
             }
             if !more || self.0.draining() {
                 return Ok(());
             }
             tokio::time::sleep(BREATH).await;
         }
+    }
+
+    async fn shorten_log(&self, turn: &TurnId, level: Level) -> Result<(), ReadError> {
+        let segments = self.shortened(turn, level).await?;
+        let replace = ReplaceLog { turn: turn.clone(), segments, level: level as u8 };
+        Ok(self.clear(Command::ReplaceLog(Box::new(replace))).await?)
     }
 
     /// A turn's log as this level keeps it.
@@ -136,8 +153,10 @@ impl Engine {
             let rows = self.0.store.old_records(kind, state, before, BATCH).await?;
             let more = rows.len() == BATCH;
             for row in rows {
-                let remove = Write::Remove { kind, id: row.record.id };
-                match self.put(&row.tenant, vec![remove], None).await {
+                let id = row.record.id;
+                // One that has changed since it was found is in use again.
+                let unchanged = Expect { kind, id: id.clone(), revision: Some(row.revision) };
+                match self.put_if(&row.tenant, vec![unchanged], vec![Write::Remove { kind, id }], None).await {
                     Ok(()) | Err(CommitError::Refused(_)) => {}
                     Err(CommitError::Store(error) | CommitError::Unknown { error, .. }) => return Err(error),
                 }
@@ -154,8 +173,12 @@ impl Engine {
             let idle = self.0.store.idle_sessions(before, BATCH).await?;
             let more = idle.len() == BATCH;
             for (tenant, session) in idle {
-                let delete = DeleteSession { tenant, session, key: None, at: Timestamp::now() };
+                let (owner, name, at) = (tenant.clone(), session.clone(), Timestamp::now());
+                let delete = DeleteSession { tenant: owner, session: name, idle_before: Some(before), key: None, at };
                 self.clear(Command::DeleteSession(delete)).await?;
+                if self.0.store.session(&tenant, &session).await?.is_none() {
+                    self.show_deleted(&tenant, &session);
+                }
             }
             if !more || self.0.draining() {
                 return Ok(());

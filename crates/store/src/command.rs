@@ -303,6 +303,9 @@ pub struct DeleteSession {
     pub tenant: TenantId,
     /// The session.
     pub session: SessionId,
+    /// Given where only an idle session may go: one without open or queued turns that has not changed since before this
+    /// time (see [`crate::Store::idle_sessions`]). Any other is refused as [`Refusal::Changed`].
+    pub idle_before: Option<Timestamp>,
     /// The caller's name for the command, if it has one.
     pub key: Option<CommandKey>,
     /// Now.

@@ -94,6 +94,7 @@ impl Store for SimStore {
             self.inner.switches.pass_gate().await;
             let mut state = self.state();
             let state = state.as_mut().ok_or(StoreError::Closed)?;
+            batch.iter().try_for_each(|command| self.inner.switches.check_command(command))?;
             match self.inner.switches.next_fault() {
                 Some(Fault::Lost) => Err(faults::unavailable()),
                 Some(Fault::Kept) => {
@@ -281,6 +282,9 @@ impl Store for SimStore {
     }
 
     fn read(&self, turn: &TurnId, seq: u64, max_bytes: usize) -> BoxFuture<'_, Result<Vec<Segment>, StoreError>> {
-        self.read(|state| state.read(turn, seq, max_bytes))
+        match self.inner.switches.check(turn) {
+            Ok(()) => self.read(|state| state.read(turn, seq, max_bytes)),
+            Err(damaged) => std::future::ready(Err(damaged)).boxed(),
+        }
     }
 }

@@ -123,6 +123,34 @@ async fn an_outage_of_everything_passes() {
     assert_eq!(world.trouble(), None);
 }
 
+/// Damage stops the turn that it hits. Others in the same commit go on, and so does the server.
+#[tokio::test(start_paused = true)]
+async fn a_damaged_turn_stops_nobody_else() {
+    let gate = Gate::closed();
+    let script = || vec![say("one"), Beat::Gate(gate.clone()), say("two"), stop()];
+    let scripts = (0..5).map(|_| script()).chain([vec![say("fine"), stop()]]);
+    let world = World::start(Setup::new(scripts)).await;
+    let mut turns = Vec::new();
+    for _ in 0..5 {
+        world.new_session();
+        turns.push(world.begin("hi").await);
+    }
+    gate.waiting(5).await;
+    until(async || world.log_of(&turns[4].turn).await.len() == 3).await;
+    world.store.faults().damage(&turns[2].turn);
+    world.store.faults().hold();
+    gate.open();
+    world.store.faults().held(1).await;
+    world.store.faults().release();
+    for (number, started) in turns.iter().enumerate().filter(|(number, _)| *number != 2) {
+        let transcript = world.transcript(started).await;
+        assert!(transcript.ends_with("completed\n"), "{number}: {transcript}");
+    }
+    assert_eq!(world.trouble(), None);
+    world.new_session();
+    assert!(world.act(Act::User("hi")).await.ends_with("completed\n"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_message_whose_commit_was_lost_leaves_nothing() {
     let world = World::start(Setup::new([vec![say("Hello"), stop()]])).await;

@@ -248,3 +248,21 @@ async fn a_crash_in_the_middle_does_no_harm() {
         check_session(&world.store, &world.engine, &world.tenant, &world.session()).await;
     }
 }
+
+/// What cannot be read stays, and keeps nothing else from being cleared away.
+#[tokio::test(start_paused = true)]
+async fn a_damaged_log_does_not_end_retention() {
+    let setup = Setup::new((0..3).map(|_| vec![say("So "), say("it is."), stop()]));
+    let world = World::start(keeps(setup, |retention| retention.deltas = Some(7 * DAY))).await;
+    let mut turns = Vec::new();
+    for _ in 0..3 {
+        let started = world.begin("go").await;
+        world.transcript(&started).await;
+        turns.push(started.turn);
+    }
+    let whole = world.log_of(&turns[0]).await;
+    world.store.faults().damage(&turns[1]);
+    world.clear_once(in_days(8)).await.unwrap();
+    let (first, last) = (world.log_of(&turns[0]).await, world.log_of(&turns[2]).await);
+    assert!(first.len() < whole.len() && last.len() == first.len(), "{first:?} {last:?}");
+}

@@ -153,13 +153,17 @@ pub async fn idle_sessions_are_found(harness: &impl Harness) {
         assert_eq!(store.idle_sessions(Timestamp(1_000), 10).await, Ok(vec![id(over), id(never)]));
         assert_eq!(store.idle_sessions(Timestamp(1_000), 1).await, Ok(vec![id(over)]));
     }
+    // One that was found and is in use by now stays.
+    for (talk, before) in [(over, 200), (never, 300), (runs, 1_000), (waits, 1_000), (queued, 1_000)] {
+        assert_eq!(submit(&store, talk.delete_if_idle(before)).await, Err(Refusal::Changed));
+    }
     // A title is no change; a turn is.
     let title = Write::Title { session: never.session.clone(), title: "still here".to_owned() };
     accept(&store, timed(put(&never.tenant, vec![title]), 900)).await;
     accept(&store, timed(over.begin(&TurnId::mint(), Some(2), 1), 400)).await;
     accept(&store, timed(append_rest(&running, 1, segment(2, 1), rest(ended(), 1)), 250)).await;
     assert_eq!(store.idle_sessions(Timestamp(1_000), 10).await, Ok(vec![id(runs), id(never)]));
-    accept(&store, runs.delete()).await;
+    accept(&store, runs.delete_if_idle(251)).await;
     assert_eq!(store.idle_sessions(Timestamp(1_000), 10).await, Ok(vec![id(never)]));
 }
 

@@ -213,7 +213,13 @@ impl Talk {
 
     pub(crate) fn delete(&self) -> Command {
         let (tenant, session) = (self.tenant.clone(), self.session.clone());
-        Command::DeleteSession(DeleteSession { tenant, session, key: None, at: Timestamp(60) })
+        Command::DeleteSession(DeleteSession { tenant, session, idle_before: None, key: None, at: Timestamp(60) })
+    }
+
+    pub(crate) fn delete_if_idle(&self, before: i64) -> Command {
+        let (tenant, session) = (self.tenant.clone(), self.session.clone());
+        let idle_before = Some(Timestamp(before));
+        Command::DeleteSession(DeleteSession { tenant, session, idle_before, key: None, at: Timestamp(before) })
     }
 
     pub(crate) fn begin_turn(&self, turn: &TurnId, expected_version: Option<u64>, count: u64) -> BeginTurn {

@@ -37,10 +37,16 @@ impl State {
     }
 
     pub(super) fn idle_sessions(&self, before: Timestamp, limit: usize) -> Vec<(TenantId, SessionId)> {
-        let is_idle = |session: &Session| {
-            session.updated_at < before && self.turns_of(session).all(|turn| turn.record.status.is_ended())
-        };
-        self.sessions_sorted(limit, is_idle, |session| (session.updated_at, session.position))
+        self.sessions_sorted(
+            limit,
+            |session| self.is_idle(session, before),
+            |session| (session.updated_at, session.position),
+        )
+    }
+
+    /// Whether a session has nothing to do and has not changed since before this time.
+    pub(super) fn is_idle(&self, session: &Session, before: Timestamp) -> bool {
+        session.updated_at < before && self.turns_of(session).all(|turn| turn.record.status.is_ended())
     }
 
     fn sessions_sorted<K: Ord>(

@@ -1,14 +1,15 @@
 //! The ways in which a simulated store fails.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use everturn_core::TurnId;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::sync::watch;
 
-use crate::StoreError;
+use crate::{Command, StoreError};
 
 /// What becomes of a batch whose commit fails. The caller cannot tell the two apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,7 @@ struct Plan {
     next: VecDeque<Fault>,
     random: Option<(StdRng, u32)>,
     out: bool,
+    damaged: HashSet<TurnId>,
 }
 
 impl Default for Switches {
@@ -51,6 +53,29 @@ impl Switches {
 
     pub(super) fn is_out(&self) -> bool {
         self.plan().out
+    }
+
+    /// Fails at a turn whose rows are damaged.
+    pub(super) fn check(&self, turn: &TurnId) -> Result<(), StoreError> {
+        let is_damaged = self.plan().damaged.contains(turn);
+        if is_damaged { Err(StoreError::Corrupt("simulated".to_owned())) } else { Ok(()) }
+    }
+
+    /// Fails at a command that needs the rows of a damaged turn.
+    pub(super) fn check_command(&self, command: &Command) -> Result<(), StoreError> {
+        let turn = match command {
+            Command::Append(append) => &append.turn,
+            Command::ResumeTurn(resume) => &resume.turn,
+            Command::EndTurn(end) => &end.turn,
+            Command::ReplaceLog(replace) => &replace.turn,
+            Command::CreateSession(_)
+            | Command::BeginTurn(_)
+            | Command::TruncateSession(_)
+            | Command::Put(_)
+            | Command::DeleteSession(_)
+            | Command::ForgetDeleted { .. } => return Ok(()),
+        };
+        self.check(turn)
     }
 
     pub(super) fn next_fault(&self) -> Option<Fault> {
@@ -121,6 +146,11 @@ impl<'a> Faults<'a> {
     /// From now on everything fails and nothing is kept, reads included, until [`Faults::stop`].
     pub fn outage(&self) {
         self.switches.plan().out = true;
+    }
+
+    /// Damages what is kept of a turn: its log cannot be read, and batches with commands for it fail.
+    pub fn damage(&self, turn: &TurnId) {
+        self.switches.plan().damaged.insert(turn.clone());
     }
 
     /// Ends all failing. The gate stays as it is.

@@ -145,6 +145,10 @@ impl State {
             return Ok(Receipt { epoch: 0, version: 0 });
         }
         self.check_key(&delete.tenant, delete.key.as_ref(), delete.at)?;
+        let session = self.sessions.get(&name).ok_or(Refusal::NotFound)?;
+        if delete.idle_before.is_some_and(|before| !self.is_idle(session, before)) {
+            return Err(Refusal::Changed);
+        }
         let session = self.sessions.remove(&name).ok_or(Refusal::NotFound)?;
         self.list.remove(&session.position);
         self.drop_unheld();

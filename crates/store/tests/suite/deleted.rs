@@ -83,7 +83,7 @@ impl Talk {
 
     fn delete(&self) -> Command {
         let (tenant, session) = (TenantId::local(), self.session.clone());
-        Command::DeleteSession(DeleteSession { tenant, session, key: None, at: Timestamp(3) })
+        Command::DeleteSession(DeleteSession { tenant, session, idle_before: None, key: None, at: Timestamp(3) })
     }
 }
 

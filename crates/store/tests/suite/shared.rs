@@ -62,7 +62,7 @@ fn truncate(session: &SessionId, expected_version: u64, through: u64, turn: Opti
 
 fn delete(session: &SessionId) -> Command {
     let (tenant, session, at) = (TenantId::local(), session.clone(), Timestamp(3));
-    Command::DeleteSession(DeleteSession { tenant, session, key: None, at })
+    Command::DeleteSession(DeleteSession { tenant, session, idle_before: None, key: None, at })
 }
 
 /// Runs a turn in a session that is there.

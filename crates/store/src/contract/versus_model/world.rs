@@ -130,7 +130,8 @@ impl World {
         let session = model.session(&talk.tenant, &talk.session).await.expect("a read");
         let turns = model.turns(&talk.tenant, &talk.session).await.expect("a read");
         match self.random.random_range(0..40) {
-            0 => talk.delete(),
+            0 if self.random.random() => talk.delete(),
+            0 => talk.delete_if_idle(self.clock - self.random.random_range(0..DAY)),
             1 => Command::ForgetDeleted { before: Timestamp(self.clock - self.random.random_range(0..2 * DAY)) },
             2..6 => self.put(talk, model).await,
             _ if session.is_none() && self.random.random_ratio(3, 4) => self.creation(talk, model).await,

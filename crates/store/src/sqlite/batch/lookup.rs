@@ -28,6 +28,7 @@ pub(super) struct SessionState {
     /// Whether one of them runs or waits.
     pub(super) is_open: bool,
     pub(super) created_at: Timestamp,
+    pub(super) updated_at: Timestamp,
     pub(super) opened_by_turn: bool,
 }
 
@@ -70,7 +71,7 @@ impl Batch<'_, '_> {
 
     pub(super) fn session(&self, tenant: i64, name: &SessionId) -> Result<Option<SessionState>, StoreError> {
         let mut select = self.connection.prepare_cached(
-            "SELECT id, version, turns, queued, is_open, created_at, opened_by_turn, current FROM sessions
+            "SELECT id, version, turns, queued, is_open, created_at, opened_by_turn, current, updated_at FROM sessions
              WHERE tenant = ?1 AND name = ?2",
         )?;
         let found = select.query_row(params![tenant, name.as_str()], |row| {
@@ -84,6 +85,7 @@ impl Batch<'_, '_> {
                 created_at: Timestamp(row.get(5)?),
                 opened_by_turn: row.get(6)?,
                 current: row.get(7)?,
+                updated_at: Timestamp(row.get(8)?),
             })
         });
         Ok(found.optional()?)

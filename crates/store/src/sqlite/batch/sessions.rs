@@ -16,6 +16,10 @@ impl Batch<'_, '_> {
         }
         self.check_key(&delete.tenant, delete.key.as_ref(), delete.at)?;
         let session = session.ok_or(Refusal::NotFound)?;
+        let is_idle = |before| !session.is_open && session.queued == 0 && session.updated_at < before;
+        if delete.idle_before.is_some_and(|before| !is_idle(before)) {
+            return Err(Refusal::Changed.into());
+        }
 
         self.let_go(session.id, 0)?;
         for statement in [
