@@ -6,6 +6,7 @@
 // with words, only those whose name has one of them run. All run at once, since most of the time is silence.
 
 import { deepStrictEqual, ok } from 'node:assert';
+import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateObject, generateText, Output, stepCountIs, streamObject, streamText, tool } from 'ai';
 import OpenAI from 'openai';
@@ -267,6 +268,29 @@ waits('ai-sdk waits_stream', async (prompt) => {
   for await (const part of result.fullStream) if (part.type === 'error') error = part.error;
   // The SDK gives the words alone.
   ok(String(error?.message ?? error).includes('waits for a person'), JSON.stringify(error));
+});
+
+// OpenAI's own package of the SDK begins a stream anew whose first output is an error, unless its type says that it is final.
+const counted_fetch = (posts) => (...request) => {
+  posts.push(request);
+  return fetch(...request);
+};
+
+waits('ai-sdk-openai waits_stream', async (prompt) => {
+  const posts = [];
+  const openai = createOpenAI({ baseURL: url, apiKey: key, fetch: counted_fetch(posts) });
+  let error = null;
+  const result = streamText({ model: openai.chat('clerk'), prompt, onError: (event) => (error = event.error) });
+  for await (const part of result.fullStream) if (part.type === 'error') error = part.error;
+  deepStrictEqual([error?.name, error?.isRetryable, posts.length], ['AI_APICallError', false, 1]);
+  // The SDK gives the words alone.
+  ok(error.message.includes('waits for a person'), error.message);
+});
+
+scenario('ai-sdk-openai stream_text', ['', 'silence', 'hiccup'], async (is) => {
+  const openai = createOpenAI({ baseURL: url, apiKey: key });
+  const { text } = streamText({ model: openai.chat(model), prompt: `sdk openai ${is}` });
+  deepStrictEqual(await text, `You said: sdk openai ${is}`.trim());
 });
 
 let failed = 0;

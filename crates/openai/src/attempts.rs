@@ -1,6 +1,6 @@
 //! Requests that an SDK sends again by itself, because the connection broke or took too long.
 //!
-//! The SDKs do not name their requests, but they count their attempts. So a turn whose answer was not delivered is kept in
+//! The SDKs do not name their requests, but most count their attempts. So a turn whose answer was not delivered is kept in
 //! mind, and the next attempt at the very same request is shown that turn instead of beginning another. A first attempt
 //! is another request: the client that makes it has given up the ones before.
 //!
@@ -20,6 +20,8 @@ use everturn_http::named_submission;
 use everturn_store::StoreError;
 use http::{HeaderMap, HeaderName};
 
+use crate::retries::is_ai_sdk;
+
 /// How many attempts the SDK made before this one.
 const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 /// How many requests are kept in mind.
@@ -32,6 +34,9 @@ const LOST: Duration = Duration::from_secs(15);
 const UNNOTICED: Duration = Duration::from_secs(5);
 /// How many minutes before its start a server looks for turns: the SDKs wait for ten minutes for an answer.
 const MINUTES_BEFORE: i64 = 12;
+/// For how long after its start a server takes requests of the AI SDK, which does not count its attempts, for attempts that are
+/// not the first: it makes three within about six seconds.
+const UNCOUNTED: Duration = Duration::from_secs(30);
 /// How many turns that ask the same and began in the same minute are told apart after a restart.
 const SAME_MINUTE: u32 = 8;
 
@@ -41,11 +46,13 @@ pub(crate) struct Attempts {
     kept: Arc<Mutex<Kept>>,
     /// The minute in which the server was started.
     start: i64,
+    /// When the server was started.
+    begun: Instant,
 }
 
 impl Default for Attempts {
     fn default() -> Self {
-        Self { kept: Arc::default(), start: minute() }
+        Self { kept: Arc::default(), start: minute(), begun: Instant::now() }
     }
 }
 
@@ -95,7 +102,7 @@ impl Request {
 }
 
 impl Attempts {
-    /// An attempt at a request; `None` for clients that do not count them.
+    /// An attempt at a request; `None` for clients that make one only, as far as we know.
     pub(crate) async fn begin(
         &self,
         engine: &Engine,
@@ -105,13 +112,17 @@ impl Attempts {
     ) -> Result<Option<Attempt>, StoreError> {
         let count =
             headers.get(&RETRY_COUNT).and_then(|count| count.to_str().ok()).and_then(|count| count.parse().ok());
-        let Some(count) = count else { return Ok(None) };
+        let (count, may_be_again) = match count {
+            Some(count) => (count, count > 0),
+            None if is_ai_sdk(headers) => (0, self.begun.elapsed() < UNCOUNTED),
+            None => return Ok(None),
+        };
         let asked = named_submission(String::new(), tenant.as_str(), body).fingerprint;
         if let Some(name) = self.known(&asked, count, Seen::Lost) {
             return Ok(Some(self.attempt(engine, tenant, asked, name)));
         }
         // Before one whose connection seems to be open: two clients may have asked the same, and each has its turn.
-        let before = if count > 0 { self.before_start(engine, tenant, &asked).await? } else { None };
+        let before = if may_be_again { self.before_start(engine, tenant, &asked).await? } else { None };
         if before.is_none()
             && let Some(name) = self.known(&asked, count, Seen::Open)
         {

@@ -42,6 +42,10 @@ pub(crate) struct ErrorBody<'a> {
     pub(crate) error: &'a ErrorOut,
 }
 
+/// The type of an error that must not be sent again, in a stream: `@ai-sdk/openai` begins a stream anew whose first output is
+/// an error of another type.
+const FINAL_IN_STREAM: &str = "invalid_request_error";
+
 /// An answer that says no.
 #[derive(Debug)]
 pub(crate) struct ApiError {
@@ -93,6 +97,14 @@ impl ApiError {
     /// Not to be sent again: the answer would be the same, or there would be two turns.
     pub(crate) fn for_good(self) -> Self {
         Self { may_retry: false, ..self }
+    }
+
+    /// As it is told within a stream.
+    pub(crate) fn in_stream(mut self) -> ErrorOut {
+        if !self.may_retry {
+            self.error.r#type = FINAL_IN_STREAM;
+        }
+        self.error
     }
 
     /// Says when another request may fare better.

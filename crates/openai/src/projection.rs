@@ -128,7 +128,7 @@ impl Projection for Chunks {
                         Ok(finish) => self.end(view, frames, finish),
                         Err(error) => {
                             frames.several();
-                            frames.unnamed(|out| write_json(out, &ErrorBody { error: &error.error }));
+                            frames.unnamed(|out| write_json(out, &ErrorBody { error: &error.in_stream() }));
                             done(frames);
                         }
                     }

@@ -79,7 +79,7 @@ pub(crate) fn last_words(view: &TurnView) -> Option<Bytes> {
         None => asked(session, turn, &standing.open_forms, standing.wait_at),
     };
     let mut frame = b"data: ".to_vec();
-    write_json(&mut frame, &ErrorBody { error: &error.error });
+    write_json(&mut frame, &ErrorBody { error: &error.in_stream() });
     frame.extend_from_slice(b"\n\n");
     Some(frame.into())
 }

@@ -137,3 +137,24 @@ async fn images_that_are_too_large_are_made_smaller() {
         }
     }
 }
+
+/// Where photos have piled up until a request is too large, the oldest go. The size is remembered.
+#[tokio::test]
+async fn the_oldest_images_go_where_a_request_is_too_large() {
+    let photo = |width| picture(width, 40, ImageFormat::Png);
+    let photos: Vec<String> = (0..9).map(|number| photo(60 + number)).collect();
+    let limit = photos.iter().take(5).map(String::len).sum::<usize>() + 2000;
+    let (server, model) =
+        server(("413 Payload Too Large", "Request Entity Too Large"), move |body| body.len() > limit).await;
+    let mut refused = 0;
+    for count in 1..=photos.len() {
+        let shown: Vec<&str> = photos[..count].iter().map(String::as_str).collect();
+        let asked = server.seen().len();
+        let answered = answer(&*model, questions(&shown)).await;
+        assert!(answered.ends_with(OK), "{count}: {answered}");
+        assert!(server.last_body().contains(&photos[count - 1]), "{count}: the newest image is not sent");
+        assert_eq!(answered.contains("takes no larger requests"), count > 5, "{count}: {answered}");
+        refused += server.seen().len() - asked - 1;
+    }
+    assert_eq!(refused, 1);
+}

@@ -64,6 +64,30 @@ async fn filters_decline() {
     assert_eq!(answer(&*model, plain("hi")).await, "text: Content Exists Risk\nfinished: Refusal ?");
 }
 
+/// OpenAI's policies decline with a status or within the answer's stream, by one name each.
+#[tokio::test]
+async fn policies_decline() {
+    let words = "This content was flagged for a possible risk.";
+    for code in ["bio_policy", "cyber_policy", "misalignment_policy_violation"] {
+        let error = json!({ "code": code, "message": words });
+        let failed = json!({ "type": "response.failed", "response": { "status": "failed", "error": error } });
+        for (status, body) in
+            [("400 Bad Request", json!({ "error": error }).to_string()), ("200 OK", format!("data: {failed}\n\n"))]
+        {
+            for wire in [OpenAiWire::Chat, OpenAiWire::Responses] {
+                if wire == OpenAiWire::Chat && status == "200 OK" {
+                    continue;
+                }
+                let body = body.clone();
+                let (server, model) = model(ProviderKind::OpenAi, Some(wire), move |_| (status, body.clone())).await;
+                let refusal = format!("text: {words}\nfinished: Refusal ?");
+                assert_eq!(answer(&*model, with_image()).await, refusal, "{code} {status}");
+                assert_eq!(server.seen().len(), 1, "{code} {status}");
+            }
+        }
+    }
+}
+
 /// Whoever writes the filter's words gets no refusal by it.
 #[tokio::test]
 async fn a_quoted_filter_is_none() {

@@ -23,6 +23,17 @@ async fn failures_have_a_status() {
     }
 }
 
+/// The AI SDK sends every request again that ends with 5xx, also one whose turn has failed for good.
+#[tokio::test]
+async fn failures_have_a_status_that_the_ai_sdk_does_not_repeat() {
+    for kind in [ModelErrorKind::Rejected, ModelErrorKind::Unavailable, ModelErrorKind::Timeout] {
+        let server = Server::start(vec![Reply::fails(kind); 10]).await;
+        let headers = [("user-agent", "ai/6.0.326 ai-sdk/openai/3.0.141")];
+        let answer = server.chat_with(&headers, json!({ "messages": [user("hi")] })).await;
+        assert!(answer.refusal(422).0.starts_with("LLM_"), "{kind:?}");
+    }
+}
+
 #[tokio::test]
 async fn failures_of_a_stream_are_its_last_frame() {
     let replies = [
@@ -32,7 +43,7 @@ async fn failures_of_a_stream_are_its_last_frame() {
     let server = Server::start(replies).await;
     let chunks = server.chat(json!({ "messages": [user("hi")], "stream": true })).await.chunks();
     let error = &chunks.last().unwrap()["error"];
-    assert_eq!((&error["type"], &error["code"]), (&json!("server_error"), &json!("LLM_PROVIDER_ERROR")));
+    assert_eq!((&error["type"], &error["code"]), (&json!("invalid_request_error"), &json!("LLM_PROVIDER_ERROR")));
     assert!(chunks.iter().all(|chunk| chunk["choices"][0]["finish_reason"] == Value::Null));
 }
 

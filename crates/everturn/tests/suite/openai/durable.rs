@@ -89,6 +89,33 @@ fn an_sdk_comes_again_after_a_crash() {
     assert_ne!(attempt(&world, "0").header("x-message-id"), turn);
 }
 
+/// The AI SDK does not count its attempts. Right after a start, a request whose turn was cut off is its next one.
+#[test]
+fn the_ai_sdk_comes_again_after_a_crash() {
+    let mut world = World::start();
+    let name = "openai-crash-ai-sdk";
+    script(name, [Reply::new().text("half").hold(&Gate::default()), Reply::says(&["whole"]), Reply::says(&["other"])]);
+    let body = json!({ "model": "scripted", "messages": [user(&format!("play {name}"))], "stream": true }).to_string();
+    let attempt = |world: &World| {
+        let headers =
+            [("content-type", "application/json"), ("user-agent", "ai/6.0.326 ai-sdk/openai-compatible/2.0.87")];
+        world.client("acme").open_with("POST", "/v1/chat/completions", &headers, body.clone())
+    };
+    let mut first = attempt(&world);
+    first.until("half");
+    let turn = first.header("x-message-id").to_owned();
+    world.crash();
+    let mut again = attempt(&world);
+    assert_eq!(again.header("x-message-id"), turn);
+    again.until("whole");
+    again.rest();
+    // What was delivered is not shown again.
+    let other = attempt(&world);
+    assert_ne!(other.header("x-message-id"), turn);
+    drop(other);
+    assert_eq!((world.sessions("acme"), asked(name).len()), (2, 3));
+}
+
 /// Answers that were delivered before a restart are nobody's who comes again after it, and each of several who asked the same
 /// finds a turn of its own.
 #[test]

@@ -175,6 +175,14 @@ fn tools<'a>(
                 let (name, description) = (tool.name.as_str(), tool.description.as_str());
                 tools.push(to_raw_value(&Tool { name, description, input_schema: &schema })?);
                 names.push(name);
+                let lost = schema::lost_fields(&tool.input_schema, schema::Rules::Anthropic);
+                if !lost.is_empty() {
+                    notices.push(format!(
+                        "the tool {name} goes without its fields {}: {} takes no such names",
+                        lost.join(", "),
+                        ask.model
+                    ));
+                }
             }
             Err(reason) => notices.push(format!("the tool {} is left out: {reason}", tool.name)),
         }

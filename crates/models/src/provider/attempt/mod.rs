@@ -32,6 +32,7 @@ use super::{
     chat,
     failure::Report,
     learned::{ImageForm, Learned, declaration},
+    left_out,
     media::{self, Limits},
     responses, tool_names,
     wire::{Wire, Written},
@@ -367,13 +368,17 @@ impl Attempt {
         }
     }
 
-    /// A request that has too many bytes goes with small images, then without its images and documents: to summarise the
-    /// conversation would not make them smaller.
+    /// A request that has too many bytes goes with small images, then without the oldest of them, then without images and
+    /// documents: to summarise the conversation would not make them smaller.
     async fn leave_media_out(&mut self, report: &Report) -> bool {
-        if report.is_about_bytes() && self.change_all_forms(ImageForm::Small).await {
+        if !report.is_about_bytes() {
+            return false;
+        }
+        if self.change_all_forms(ImageForm::Small).await {
             return true;
         }
-        let change = report.is_about_bytes().then(|| adapt::all_media(&self.request, &self.learned)).flatten();
+        let fewer = left_out::lighter(&self.request, &self.learned).map(Change::MaxImageBytes);
+        let change = fewer.or_else(|| adapt::all_media(&self.request, &self.learned));
         self.changes.count < MAX_CHANGES && change.is_some_and(|change| self.changes.apply(change, &mut self.learned))
     }
 }

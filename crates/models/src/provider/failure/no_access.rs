@@ -51,6 +51,7 @@ pub(super) const NOT_ALLOWED: &str = "operation not allowed";
 pub(super) const LOCKED_OUT_LABELS: &[&str] = &[
     "invalid_api_key",
     "unsupported_country_region_territory",
+    "data_residency_mismatch",
     "account_deactivated",
     "API_KEY_INVALID",
     "API_KEY_EXPIRED",

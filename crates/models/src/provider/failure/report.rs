@@ -42,6 +42,10 @@ const DECLINED: &[&str] = &[
     "content_policy_violation",
     "moderation_blocked",
     "invalid_prompt",
+    // OpenAI.
+    "bio_policy",
+    "cyber_policy",
+    "misalignment_policy_violation",
     "data_inspection_failed",
     "DataInspectionFailed",
     // Zhipu.

@@ -133,6 +133,7 @@ fn what_no_other_request_mends_is_denied() {
         r#"{"message":"You don't have access to the model with the specified model ID."}"#,
         r#"{"error":{"message":"Your organization must be verified to use the model `gpt-5`. Please go to: https://example.com","type":"invalid_request_error"}}"#,
         r#"{"error":{"message":"Country, region, or territory not supported","code":"unsupported_country_region_territory"}}"#,
+        r#"{"error":{"message":"This request must be made in your region.","code":"data_residency_mismatch"}}"#,
         r#"{"error":{"message":"Gemini API free tier is not available in your country. Please enable billing on your project."}}"#,
         r#"{"error":{"message":"No.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#,
         r#""Incorrect API key provided: gs***tF. You can obtain an API key from https://example.com.""#,

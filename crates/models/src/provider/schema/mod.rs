@@ -66,19 +66,18 @@ pub(super) enum Rules {
 /// The schema of a tool's input as a vendor takes it: unchanged where it fits already. An error says, in words for
 /// people, why it cannot be expressed.
 pub(super) fn tool_schema(schema: &Json, rules: Rules) -> Result<Cow<'_, Json>, String> {
-    let text = schema.as_str();
-    let outcome = match Memory::get(rules, text) {
-        Some(outcome) => outcome,
-        None => {
-            let outcome = Outcome::of(text, rules);
-            Memory::put(rules, text, outcome.clone());
-            outcome
-        }
-    };
-    match outcome {
+    match Memory::get_or_make(rules, schema.as_str()) {
         Outcome::Fits => Ok(Cow::Borrowed(schema)),
-        Outcome::Rewritten(json) => Ok(Cow::Owned(Json::clone(&json))),
+        Outcome::Rewritten { json, .. } => Ok(Cow::Owned(Json::clone(&json))),
         Outcome::Unfit(reason) => Err(reason.to_string()),
+    }
+}
+
+/// The optional fields of a schema that [`tool_schema`] leaves out, because the vendor takes no such names.
+pub(super) fn lost_fields(schema: &Json, rules: Rules) -> Arc<[String]> {
+    match Memory::get_or_make(rules, schema.as_str()) {
+        Outcome::Rewritten { lost, .. } => lost,
+        Outcome::Fits | Outcome::Unfit(_) => Arc::default(),
     }
 }
 
@@ -86,14 +85,18 @@ pub(super) fn tool_schema(schema: &Json, rules: Rules) -> Result<Cow<'_, Json>, 
 #[derive(Clone, Debug)]
 enum Outcome {
     Fits,
-    Rewritten(Arc<Json>),
+    Rewritten {
+        json: Arc<Json>,
+        /// The fields that are gone.
+        lost: Arc<[String]>,
+    },
     Unfit(Arc<str>),
 }
 
 impl Outcome {
     fn of(text: &str, rules: Rules) -> Self {
         match rewritten(text, rules) {
-            Ok(Some(json)) => Self::Rewritten(Arc::new(json)),
+            Ok(Some((json, lost))) => Self::Rewritten { json: Arc::new(json), lost: lost.into() },
             Ok(None) => Self::Fits,
             Err(unfit) => Self::Unfit(unfit.to_string().into()),
         }
@@ -102,7 +105,7 @@ impl Outcome {
     fn bytes(&self) -> usize {
         match self {
             Self::Fits => 0,
-            Self::Rewritten(json) => json.as_str().len(),
+            Self::Rewritten { json, lost } => json.as_str().len() + lost.iter().map(String::len).sum::<usize>(),
             Self::Unfit(reason) => reason.len(),
         }
     }
@@ -128,7 +131,7 @@ enum Unfit {
 }
 
 /// The schema where it must change; nothing where it fits.
-fn rewritten(text: &str, rules: Rules) -> Result<Option<Json>, Unfit> {
+fn rewritten(text: &str, rules: Rules) -> Result<Option<(Json, Vec<String>)>, Unfit> {
     if text.len() > MAX_INPUT {
         return Err(Unfit::Bytes(MAX_INPUT));
     }
@@ -136,8 +139,8 @@ fn rewritten(text: &str, rules: Rules) -> Result<Option<Json>, Unfit> {
     let mut failure = Unfit::Nodes;
     for depth in REFERENCE_DEPTHS {
         match attempt(&original, rules, depth) {
-            Ok((node, _)) if node == original => return Ok(None),
-            Ok((_, json)) => return Ok(Some(json)),
+            Ok((node, ..)) if node == original => return Ok(None),
+            Ok((_, json, lost)) => return Ok(Some((json, lost))),
             Err(unfit @ (Unfit::Bytes(_) | Unfit::Nodes | Unfit::Depth)) => failure = unfit,
             Err(unfit) => return Err(unfit),
         }
@@ -145,15 +148,15 @@ fn rewritten(text: &str, rules: Rules) -> Result<Option<Json>, Unfit> {
     Err(failure)
 }
 
-fn attempt(original: &Node, rules: Rules, reference_depth: usize) -> Result<(Node, Json), Unfit> {
+fn attempt(original: &Node, rules: Rules, reference_depth: usize) -> Result<(Node, Json, Vec<String>), Unfit> {
     let inlined = inline(original, reference_depth, Budget { nodes: MAX_NODES, bytes: MAX_OUTPUT })?;
     let object = root::object(inlined, rules).ok_or(Unfit::NotAnObject)?;
-    let node = rewrite::root(object, rules)?;
+    let (node, lost) = rewrite::root(object, rules)?;
     let json = Json::of(&node).map_err(|error| Unfit::Unreadable(error.to_string()))?;
     if json.as_str().len() > MAX_OUTPUT {
         return Err(Unfit::Bytes(MAX_OUTPUT));
     }
-    Ok((node, json))
+    Ok((node, json, lost))
 }
 
 /// Outcomes of earlier calls: every request of every session declares the same few tools again.
@@ -167,6 +170,14 @@ struct Memory {
 static MEMORY: LazyLock<Mutex<Memory>> = LazyLock::new(Mutex::default);
 
 impl Memory {
+    fn get_or_make(rules: Rules, text: &str) -> Outcome {
+        Self::get(rules, text).unwrap_or_else(|| {
+            let outcome = Outcome::of(text, rules);
+            Self::put(rules, text, outcome.clone());
+            outcome
+        })
+    }
+
     fn get(rules: Rules, text: &str) -> Option<Outcome> {
         MEMORY.lock().unwrap_or_else(PoisonError::into_inner).outcomes[rules as usize].get(text).cloned()
     }

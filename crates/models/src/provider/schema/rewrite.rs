@@ -1,5 +1,7 @@
 //! Keywords as a vendor takes them: kept, translated, or dropped with a note in the description.
 
+use std::cell::RefCell;
+
 use super::{
     Rules, Unfit,
     inline::Holds,
@@ -13,18 +15,25 @@ use super::{
     tree::{Map, Node},
 };
 
+/// How many names of lost fields are told.
+const MAX_LOST: usize = 20;
+
 /// The longest name that an error repeats, in characters.
 const MAX_NAMED: usize = 80;
 
 /// The root of a tool's schema, which is an object already.
-pub(super) fn root(map: Map, rules: Rules) -> Result<Node, Unfit> {
-    let mut map = Rewriter { rules }.map(map)?;
+///
+/// Gives the names of the optional fields with it that are gone because the vendor takes no such names.
+pub(super) fn root(map: Map, rules: Rules) -> Result<(Node, Vec<String>), Unfit> {
+    let rewriter = Rewriter { rules, lost: RefCell::default() };
+    let mut map = rewriter.map(map)?;
     map.entry("properties".to_owned()).or_insert_with(Node::anything);
-    Ok(Node::Object(map))
+    Ok((Node::Object(map), rewriter.lost.into_inner()))
 }
 
 struct Rewriter {
     rules: Rules,
+    lost: RefCell<Vec<String>>,
 }
 
 impl Rewriter {
@@ -157,11 +166,22 @@ impl Rewriter {
                     properties.insert(key, schema);
                 }
                 // The model does without an optional field. Under another name, the tool would not find it.
-                Err(_) if !required.names.contains(&key) => {}
+                Err(unfit) if !required.names.contains(&key) => {
+                    if let Unfit::Key(name) = unfit {
+                        self.lose(name);
+                    }
+                }
                 Err(unfit) => return Err(unfit),
             }
         }
         Ok(properties)
+    }
+
+    fn lose(&self, name: String) {
+        let mut lost = self.lost.borrow_mut();
+        if lost.len() < MAX_LOST && !lost.contains(&name) {
+            lost.push(name);
+        }
     }
 
     fn takes_key(&self, key: &str) -> bool {

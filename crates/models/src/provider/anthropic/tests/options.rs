@@ -1,6 +1,6 @@
 //! What becomes of options, model by model.
 
-use everturn_core::{Effort, Json, ModelOptions, OutputFormat, Thinking, ToolChoice};
+use everturn_core::{Effort, Json, ModelOptions, OutputFormat, Thinking, ToolChoice, ToolSpec};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
@@ -432,4 +432,16 @@ fn answers_in_a_shape() {
         let notices = session.write().notices.join("\n! ");
         expect.assert_eq(&format!("{}\n{}\n! {notices}", body["output_config"], body["system"][0]["text"]));
     }
+}
+
+/// The model does without optional fields whose names the API refuses; people are told which.
+#[test]
+fn fields_that_are_lost_are_told() {
+    let schema = r#"{"type":"object","properties":{"$filter":{"type":"string"},"search":{"type":"string"},"of":{"type":"object",
+        "properties":{"$top":{"type":"integer"}}}}}"#;
+    let mut session = Session::new("claude-opus-5-5");
+    session.request.tools = [ToolSpec { input_schema: Json::parse(schema).unwrap(), ..clock() }].into();
+    let notice = "the tool clock goes without its fields $filter, $top: claude-opus-5-5 takes no such names";
+    assert_eq!(session.write().notices, [notice]);
+    assert_eq!(session.write().notices, [notice], "also where the schema is known by now");
 }

@@ -128,7 +128,7 @@ fn rewritten(schema: &Value, rules: Rules) -> Result<Json, String> {
     let json = Json::of(schema).unwrap();
     match Outcome::of(json.as_str(), rules) {
         Outcome::Fits => Ok(json),
-        Outcome::Rewritten(json) => Ok(Json::clone(&json)),
+        Outcome::Rewritten { json, .. } => Ok(Json::clone(&json)),
         Outcome::Unfit(reason) => Err(reason.to_string()),
     }
 }
