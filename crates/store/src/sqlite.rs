@@ -20,6 +20,8 @@ mod location;
 mod log;
 mod open;
 mod place;
+#[cfg(all(test, feature = "test-support"))]
+mod plan_tests;
 mod readers;
 mod records;
 mod reseal;
