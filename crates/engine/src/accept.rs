@@ -7,7 +7,7 @@ use everturn_core::{
     SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState, Usage,
     submission::{self, Submission},
 };
-use everturn_store::{BeginTurn, Command, Rest, ResumeTurn, Start, Supersede, Write};
+use everturn_store::{BeginTurn, Command, ResumeTurn, Start, Supersede, Write};
 
 use crate::{
     Agent, Engine, Started, SubmissionKey, Submit, SubmitError,
@@ -47,15 +47,8 @@ pub(crate) struct Begin {
 pub(crate) struct Superseded {
     pub(crate) end: Supersede,
     pub(crate) writes: Vec<Write>,
-}
-
-impl Superseded {
     /// What it leaves.
-    fn finished(&self) -> FinishedTurn {
-        let Rest { messages, compaction, usage, .. } = self.end.rest.clone();
-        let outcome = Outcome::Cancelled { reason: CancelReason::Superseded };
-        FinishedTurn { messages, compaction, outcome, usage, lengths: None }
-    }
+    pub(crate) finished: FinishedTurn,
 }
 
 /// A turn to take up.
@@ -81,16 +74,15 @@ impl Engine {
     ) -> Result<Started, SubmitError> {
         let Place { session, agent, config } = place;
         let Begin { opening, expected_version, used_before, supersedes, mut earlier, input, compacts } = begin;
-        let superseded = supersedes.as_ref().map(Superseded::finished);
-        let used = superseded.as_ref().map(|turn| turn.usage).filter(|usage| !usage.is_zero());
-        let last_used = used.unwrap_or_else(|| earlier.last_used());
         let tenant = submit.tenant.clone();
         let at = Timestamp::now();
         let opens_session = expected_version.is_none() && opening.is_empty();
-        let (supersedes, mut writes) = match supersedes {
-            Some(Superseded { end, writes }) => (Some(end), writes),
-            None => (None, Vec::new()),
+        let (supersedes, mut writes, superseded) = match supersedes {
+            Some(Superseded { end, writes, finished }) => (Some(end), writes, Some(finished)),
+            None => (None, Vec::new(), None),
         };
+        let used = superseded.as_ref().map(|turn| turn.usage).filter(|usage| !usage.is_zero());
+        let last_used = used.unwrap_or_else(|| earlier.last_used());
         writes.push(spending::turn_begun(&agent, submit.account.key.clone(), at));
         let ended = supersedes.as_ref().map(|end| (end.turn.clone(), end.segment.clone()));
         let started = Event::TurnStarted(TurnStarted {
@@ -212,7 +204,10 @@ impl Engine {
         let noticed = Noticed { tenant, session: &place.session, turn };
         writes.extend(self.0.notices.of_rest(noticed, &state));
         let rest = turn::rest(&state);
-        Superseded { end: Supersede { turn: turn.clone(), segment, rest }, writes }
+        let (messages, compaction, usage) = (state.messages(), state.compaction, state.usage);
+        let outcome = Outcome::Cancelled { reason: CancelReason::Superseded };
+        let finished = FinishedTurn { messages, compaction, outcome, usage, lengths: None };
+        Superseded { end: Supersede { turn: turn.clone(), segment, rest }, writes, finished }
     }
 
     /// Shows the end of a turn that rested to those who read it.

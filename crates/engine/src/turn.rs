@@ -369,7 +369,13 @@ impl Turn {
 
 /// What is kept of a turn that rests.
 pub(crate) fn rest(state: &TurnState) -> Rest {
-    Rest { status: status(state), messages: state.messages(), usage: state.usage, compaction: state.compaction.clone() }
+    Rest {
+        status: status(state),
+        keeps: state.kept(),
+        messages: state.messages_between(state.kept(), usize::MAX),
+        usage: state.usage,
+        compaction: state.compaction.clone(),
+    }
 }
 
 /// The status of a turn that rests.

@@ -15,6 +15,7 @@ mod free_space;
 #[cfg(all(test, feature = "test-support"))]
 mod history_tests;
 mod keys;
+mod legs;
 mod live;
 mod location;
 mod log;
