@@ -16,6 +16,7 @@ use crate::{
     forms,
     notices::Noticed,
     ownership::Owned,
+    queues::QueuedTurn,
     repetition::command_key,
     session_head::SessionHead,
     spending, turn,
@@ -171,11 +172,16 @@ impl Engine {
             at: Timestamp::now(),
         };
         // Known before it is kept: the turn before it may end at any moment.
-        self.0.queues.insert(&tenant, &session);
+        let (by, options) = (submit.account.key.clone(), submit.options.clone());
+        let queued = QueuedTurn::new(turn.clone(), input.clone(), submit.begins_history, by, options);
+        self.0.queues.join(&tenant, &session, queued);
         let kept = self.commit_turn(Command::BeginTurn(Box::new(command)));
         let last = head.last_turn.as_ref().map(|last| last.id.clone());
         Ok(async move {
-            kept.await?;
+            if let Err(error) = kept.await {
+                self.0.queues.left(&tenant, &session, &turn);
+                return Err(error.into());
+            }
             // The turn before it may have ended while this one was being kept. If it has not, its task looks at the queue
             // later: so the queue must be known, also if somebody found it empty meanwhile.
             self.0.queues.insert(&tenant, &session);

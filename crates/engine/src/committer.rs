@@ -12,6 +12,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::{
     metrics::Metrics,
+    next_turn::AndThen,
     turn_log::{Taken, TurnLog},
 };
 
@@ -56,6 +57,8 @@ type Reply = oneshot::Sender<Result<Receipt, CommitError>>;
 enum Entry {
     Command(Reply),
     Append(Arc<TurnLog>, Segment),
+    /// Belongs to the append before it.
+    Then(Reply),
 }
 
 impl Committer {
@@ -123,10 +126,14 @@ fn gather(shared: &Shared) -> (Vec<Command>, Vec<Entry>) {
     drop(queue);
     let at = Timestamp::now();
     for log in logs {
-        if let Some(Taken { segment, rest, writes }) = log.take() {
+        if let Some(Taken { segment, rest, then, writes }) = log.take() {
             let (turn, epoch) = (log.turn().clone(), log.epoch());
             batch.push(Command::Append(Append { turn, epoch, segment: segment.clone(), rest, writes, at }));
             entries.push(Entry::Append(log, segment));
+            if let Some(AndThen { command, reply }) = then {
+                batch.push(Command::ResumeTurn(command));
+                entries.push(Entry::Then(reply));
+            }
         }
     }
     (batch, entries)
@@ -174,7 +181,8 @@ async fn commit(shared: &Shared, batch: Vec<Command>, entries: Vec<Entry>) {
     }
 }
 
-/// Answers the commands of a failed batch and keeps its appends: those belong to turns, which wait.
+/// Answers the commands of a failed batch and keeps its appends, with what comes after them: those belong to turns, which
+/// wait.
 fn keep_appends(batch: Arc<Vec<Command>>, entries: Vec<Entry>, error: &StoreError) -> (Arc<Vec<Command>>, Vec<Entry>) {
     let commands = Arc::try_unwrap(batch).unwrap_or_else(|batch| batch.as_ref().clone());
     let (mut kept, mut kept_entries) = (Vec::new(), Vec::new());
@@ -184,7 +192,7 @@ fn keep_appends(batch: Arc<Vec<Command>>, entries: Vec<Entry>, error: &StoreErro
                 let (error, command) = (error.clone(), Box::new(command));
                 drop(reply.send(Err(CommitError::Unknown { error, command })));
             }
-            Entry::Append(..) => {
+            Entry::Append(..) | Entry::Then(_) => {
                 kept.push(command);
                 kept_entries.push(entry);
             }
@@ -203,7 +211,7 @@ fn fail(shared: &Shared, entries: Vec<Entry>, error: &StoreError) {
     let queued = std::mem::take(&mut lock(&shared.queue).logs);
     let failed = entries.into_iter().filter_map(|entry| match entry {
         Entry::Append(log, _) => Some(log),
-        Entry::Command(_) => None,
+        Entry::Command(_) | Entry::Then(_) => None,
     });
     for log in failed.chain(queued) {
         log.fail(error.clone().into());
@@ -213,7 +221,9 @@ fn fail(shared: &Shared, entries: Vec<Entry>, error: &StoreError) {
 fn publish(shared: &Shared, entries: Vec<Entry>, outcomes: Vec<Result<Receipt, Refusal>>) {
     for (entry, outcome) in entries.into_iter().zip(outcomes) {
         match (entry, outcome) {
-            (Entry::Command(reply), outcome) => drop(reply.send(outcome.map_err(CommitError::Refused))),
+            (Entry::Command(reply) | Entry::Then(reply), outcome) => {
+                drop(reply.send(outcome.map_err(CommitError::Refused)))
+            }
             (Entry::Append(log, segment), Ok(receipt)) => {
                 shared.metrics.commit_events.inc_by(u64::from(segment.count()));
                 log.publish(segment, receipt);
