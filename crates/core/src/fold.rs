@@ -41,6 +41,8 @@ pub struct TurnState {
     /// The artifacts that it made or changed, each in its last version.
     pub artifacts: Vec<ArtifactRef>,
     settled: Vec<Message>,
+    /// How many of them were settled when the turn was last taken up.
+    kept: usize,
 }
 
 /// Where a turn stands.
@@ -204,6 +206,7 @@ impl TurnState {
                 }
                 self.phase = Phase::Running;
                 self.leg_start = seq;
+                self.kept = self.settled.len();
                 answers.iter().for_each(|answer| self.answer(answer));
             }
             Event::HistoryCompacted(compaction) => {
@@ -270,6 +273,11 @@ impl TurnState {
             return step.unwrap_or(self.settled.len());
         }
         self.settled.len() + self.calls.iter().filter(|call| !call.settled && call.result.is_some()).count()
+    }
+
+    /// How many of [`Self::messages`], from the first one, are as they were when the turn last rested.
+    pub fn kept(&self) -> usize {
+        self.kept
     }
 
     /// About how many bytes of memory it takes.

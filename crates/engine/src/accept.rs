@@ -7,7 +7,7 @@ use everturn_core::{
     SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState, Usage,
     submission::{self, Submission},
 };
-use everturn_store::{BeginTurn, Command, Rest, ResumeTurn, Start, Supersede, Write};
+use everturn_store::{BeginTurn, Command, ResumeTurn, Start, Supersede, Write};
 
 use crate::{
     Agent, Engine, Started, SubmissionKey, Submit, SubmitError,
@@ -16,6 +16,7 @@ use crate::{
     forms,
     notices::Noticed,
     ownership::Owned,
+    queues::QueuedTurn,
     repetition::command_key,
     session_head::SessionHead,
     spending, turn,
@@ -47,15 +48,8 @@ pub(crate) struct Begin {
 pub(crate) struct Superseded {
     pub(crate) end: Supersede,
     pub(crate) writes: Vec<Write>,
-}
-
-impl Superseded {
     /// What it leaves.
-    fn finished(&self) -> FinishedTurn {
-        let Rest { messages, compaction, usage, .. } = self.end.rest.clone();
-        let outcome = Outcome::Cancelled { reason: CancelReason::Superseded };
-        FinishedTurn { messages, compaction, outcome, usage, lengths: None }
-    }
+    pub(crate) finished: FinishedTurn,
 }
 
 /// A turn to take up.
@@ -81,16 +75,15 @@ impl Engine {
     ) -> Result<Started, SubmitError> {
         let Place { session, agent, config } = place;
         let Begin { opening, expected_version, used_before, supersedes, mut earlier, input, compacts } = begin;
-        let superseded = supersedes.as_ref().map(Superseded::finished);
-        let used = superseded.as_ref().map(|turn| turn.usage).filter(|usage| !usage.is_zero());
-        let last_used = used.unwrap_or_else(|| earlier.last_used());
         let tenant = submit.tenant.clone();
         let at = Timestamp::now();
         let opens_session = expected_version.is_none() && opening.is_empty();
-        let (supersedes, mut writes) = match supersedes {
-            Some(Superseded { end, writes }) => (Some(end), writes),
-            None => (None, Vec::new()),
+        let (supersedes, mut writes, superseded) = match supersedes {
+            Some(Superseded { end, writes, finished }) => (Some(end), writes, Some(finished)),
+            None => (None, Vec::new(), None),
         };
+        let used = superseded.as_ref().map(|turn| turn.usage).filter(|usage| !usage.is_zero());
+        let last_used = used.unwrap_or_else(|| earlier.last_used());
         writes.push(spending::turn_begun(&agent, submit.account.key.clone(), at));
         let ended = supersedes.as_ref().map(|end| (end.turn.clone(), end.segment.clone()));
         let started = Event::TurnStarted(TurnStarted {
@@ -179,11 +172,16 @@ impl Engine {
             at: Timestamp::now(),
         };
         // Known before it is kept: the turn before it may end at any moment.
-        self.0.queues.insert(&tenant, &session);
+        let (by, options) = (submit.account.key.clone(), submit.options.clone());
+        let queued = QueuedTurn::new(turn.clone(), input.clone(), submit.begins_history, by, options);
+        self.0.queues.join(&tenant, &session, queued);
         let kept = self.commit_turn(Command::BeginTurn(Box::new(command)));
         let last = head.last_turn.as_ref().map(|last| last.id.clone());
         Ok(async move {
-            kept.await?;
+            if let Err(error) = kept.await {
+                self.0.queues.left(&tenant, &session, &turn);
+                return Err(error.into());
+            }
             // The turn before it may have ended while this one was being kept. If it has not, its task looks at the queue
             // later: so the queue must be known, also if somebody found it empty meanwhile.
             self.0.queues.insert(&tenant, &session);
@@ -212,7 +210,10 @@ impl Engine {
         let noticed = Noticed { tenant, session: &place.session, turn };
         writes.extend(self.0.notices.of_rest(noticed, &state));
         let rest = turn::rest(&state);
-        Superseded { end: Supersede { turn: turn.clone(), segment, rest }, writes }
+        let (messages, compaction, usage) = (state.messages(), state.compaction, state.usage);
+        let outcome = Outcome::Cancelled { reason: CancelReason::Superseded };
+        let finished = FinishedTurn { messages, compaction, outcome, usage, lengths: None };
+        Superseded { end: Supersede { turn: turn.clone(), segment, rest }, writes, finished }
     }
 
     /// Shows the end of a turn that rested to those who read it.

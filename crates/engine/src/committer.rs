@@ -13,6 +13,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::{
     metrics::Metrics,
+    next_turn::AndThen,
     turn_log::{Taken, TurnLog},
 };
 
@@ -59,6 +60,8 @@ type Reply = oneshot::Sender<Result<Receipt, CommitError>>;
 enum Entry {
     Command(Reply),
     Append(Arc<TurnLog>, Segment),
+    /// Belongs to the append before it.
+    Then(Reply),
 }
 
 impl Committer {
@@ -126,10 +129,14 @@ fn gather(shared: &Shared) -> (Vec<Command>, Vec<Entry>) {
     drop(queue);
     let at = Timestamp::now();
     for log in logs {
-        if let Some(Taken { segment, rest, writes }) = log.take() {
+        if let Some(Taken { segment, rest, then, writes }) = log.take() {
             let (turn, epoch) = (log.turn().clone(), log.epoch());
             batch.push(Command::Append(Append { turn, epoch, segment: segment.clone(), rest, writes, at }));
             entries.push(Entry::Append(log, segment));
+            if let Some(AndThen { command, reply }) = then {
+                batch.push(Command::ResumeTurn(command));
+                entries.push(Entry::Then(reply));
+            }
         }
     }
     (batch, entries)
@@ -220,13 +227,14 @@ fn end_trouble(shared: &Shared) {
 fn refuse(entries: Vec<Entry>, error: &StoreError) {
     for entry in entries {
         match entry {
-            Entry::Command(reply) => drop(reply.send(Err(error.clone().into()))),
+            Entry::Command(reply) | Entry::Then(reply) => drop(reply.send(Err(error.clone().into()))),
             Entry::Append(log, _) => log.fail(error.clone().into()),
         }
     }
 }
 
-/// Answers the commands of a failed batch and keeps its appends: those belong to turns, which wait.
+/// Answers the commands of a failed batch and keeps its appends, with what comes after them: those belong to turns, which
+/// wait.
 fn keep_appends(batch: Arc<Vec<Command>>, entries: Vec<Entry>, error: &StoreError) -> (Arc<Vec<Command>>, Vec<Entry>) {
     let commands = Arc::unwrap_or_clone(batch);
     let (mut kept, mut kept_entries) = (Vec::new(), Vec::new());
@@ -236,7 +244,7 @@ fn keep_appends(batch: Arc<Vec<Command>>, entries: Vec<Entry>, error: &StoreErro
                 let (error, command) = (error.clone(), Box::new(command));
                 drop(reply.send(Err(CommitError::Unknown { error, command })));
             }
-            Entry::Append(..) => {
+            Entry::Append(..) | Entry::Then(_) => {
                 kept.push(command);
                 kept_entries.push(entry);
             }
@@ -255,7 +263,7 @@ fn fail(shared: &Shared, entries: Vec<Entry>, error: &StoreError) {
     let queued = std::mem::take(&mut lock(&shared.queue).logs);
     let failed = entries.into_iter().filter_map(|entry| match entry {
         Entry::Append(log, _) => Some(log),
-        Entry::Command(_) => None,
+        Entry::Command(_) | Entry::Then(_) => None,
     });
     for log in failed.chain(queued) {
         log.fail(error.clone().into());
@@ -265,7 +273,9 @@ fn fail(shared: &Shared, entries: Vec<Entry>, error: &StoreError) {
 fn publish(shared: &Shared, entries: Vec<Entry>, outcomes: Vec<Result<Receipt, Refusal>>) {
     for (entry, outcome) in entries.into_iter().zip(outcomes) {
         match (entry, outcome) {
-            (Entry::Command(reply), outcome) => drop(reply.send(outcome.map_err(CommitError::Refused))),
+            (Entry::Command(reply) | Entry::Then(reply), outcome) => {
+                drop(reply.send(outcome.map_err(CommitError::Refused)))
+            }
             (Entry::Append(log, segment), Ok(receipt)) => {
                 shared.metrics.commit_events.inc_by(u64::from(segment.count()));
                 log.publish(segment, receipt);

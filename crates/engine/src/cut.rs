@@ -285,6 +285,6 @@ pub(crate) fn told(messages: Vec<Message>, at: Timestamp, begins_history: bool, 
     let mut builder = SegmentBuilder::new(1);
     builder.push(at, &Event::TurnStarted(started));
     builder.push(at, &Event::TurnEnded(ended));
-    let rest = Rest { status: TurnStatus::Ended(outcome), messages, usage, compaction: None };
+    let rest = Rest { status: TurnStatus::Ended(outcome), keeps: 0, messages, usage, compaction: None };
     EndedTurn { turn: TurnId::mint(), segment: builder.take(), rest, begins_history, at }
 }

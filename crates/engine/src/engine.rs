@@ -29,7 +29,7 @@ use crate::{
     live::{Interrupt, LiveTurns},
     projection::{Cursor, Projection, TurnView},
     questions::Questions,
-    queue::Queues,
+    queues::Queues,
     reader::{EventReader, ReadError, TurnReader},
     session_reader::Watchers,
     slots::Waiting,
@@ -301,6 +301,7 @@ impl Engine {
     pub(crate) fn show_deleted(&self, tenant: &TenantId, session: &SessionId) {
         self.0.watchers.tell(tenant, session);
         self.0.warm.forget(tenant, session);
+        self.0.queues.forget(tenant, session);
         // One that began in between.
         if let Some((_, live)) = self.0.live.of_session(tenant, session) {
             live.interrupt(Interrupt::Cancel(CancelReason::SessionDeleted));

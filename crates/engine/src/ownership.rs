@@ -98,9 +98,10 @@ impl Engine {
             misfits: Vec::new(),
             has_tokens: false,
             begun: HashMap::new(),
+            next: None,
         };
         self.0.tasks.spawn(async move {
-            let left = turn.run(live).await;
+            let (left, next) = turn.run(live).await;
             enlisted.rests = matches!(left, Left::Waiting(_));
             drop((slot, enlisted));
             let (engine, tenant, session, agent) = ours;
@@ -110,8 +111,12 @@ impl Engine {
             match left {
                 Left::Waiting(wake_at) => engine.expect_wake(own.turn(), wake_at),
                 Left::Ended => {
-                    if engine.0.queues.contains(&tenant, &session) {
-                        engine.start_next(&tenant, &session).await;
+                    match next {
+                        Some(next) => engine.go_on(next),
+                        None if engine.0.queues.contains(&tenant, &session) => {
+                            engine.start_next(&tenant, &session).await;
+                        }
+                        None => {}
                     }
                     if titled {
                         engine.name_session(&tenant, &session, &agent);

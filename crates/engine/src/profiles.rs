@@ -170,6 +170,12 @@ impl Engine {
         Ok(self.dressed(&agent, config.overlay.as_ref()))
     }
 
+    /// The agent of a session, if it is one of the configuration.
+    pub(crate) fn configured_agent(&self, config: &SessionConfig) -> Option<Arc<Agent>> {
+        let agent = self.0.agents.get(&config.agent)?;
+        Some(self.dressed(&agent, config.overlay.as_ref()))
+    }
+
     pub(crate) async fn find_agent(
         &self,
         tenant: &TenantId,

@@ -3,11 +3,7 @@
 //! They are turns that the store keeps as queued. Whoever ends a turn starts the next; a process that finds a queue
 //! nobody works on, at its start, does too.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use everturn_core::{Event, KeyId, SessionId, TenantId, Timestamp, TurnId, TurnStarted, TurnState};
 use everturn_store::{Refusal, StoreError, TurnRecord, TurnStatus};
@@ -26,59 +22,8 @@ use crate::{
 const STALLED_BATCH: usize = 500;
 /// How long to wait before another attempt at a queue.
 const QUEUE_WAIT: Duration = Duration::from_millis(500);
-
-/// The sessions that have queued turns, as far as this process knows: so that the end of a turn need not ask the store.
-#[derive(Debug, Default)]
-pub(crate) struct Queues {
-    known: Mutex<Known>,
-    /// Those that were found without anybody working on them, and are being worked on now.
-    taken_over: Mutex<HashSet<(TenantId, SessionId)>>,
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    /// Each with the number of its last insertion.
-    queues: HashMap<(TenantId, SessionId), u64>,
-    insertions: u64,
-}
-
-impl Queues {
-    /// Whether nobody has taken this queue over already.
-    fn take_over(&self, queue: &(TenantId, SessionId)) -> bool {
-        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.clone())
-    }
-
-    fn leave(&self, queue: &(TenantId, SessionId)) {
-        self.taken_over.lock().unwrap_or_else(PoisonError::into_inner).remove(queue);
-    }
-
-    pub(crate) fn insert(&self, tenant: &TenantId, session: &SessionId) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insertions += 1;
-        let insertion = known.insertions;
-        known.queues.insert((tenant.clone(), session.clone()), insertion);
-    }
-
-    pub(crate) fn contains(&self, tenant: &TenantId, session: &SessionId) -> bool {
-        self.insertion(tenant, session).is_some()
-    }
-
-    /// The number of a queue's last insertion, if it is known.
-    fn insertion(&self, tenant: &TenantId, session: &SessionId) -> Option<u64> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // Most of the time there is none, and no name need be copied to find that out.
-        if known.queues.is_empty() { None } else { known.queues.get(&(tenant.clone(), session.clone())).copied() }
-    }
-
-    /// Forgets a queue that was found empty, unless something was added to it since `insertion`.
-    fn remove(&self, tenant: &TenantId, session: &SessionId, insertion: Option<u64>) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = (tenant.clone(), session.clone());
-        if known.queues.get(&name).copied() == insertion {
-            known.queues.remove(&name);
-        }
-    }
-}
+/// How many turns of a queue are read at a time: those behind the first begin from memory.
+const NEXT_TURNS: usize = 4;
 
 /// What came of looking at a queue.
 enum Looked {
@@ -187,6 +132,8 @@ impl Engine {
             event: Event::TurnStarted(started),
             writes: vec![spending::turn_begun(&agent, by, Timestamp::now())],
         };
+        // Before it runs: its end looks for the one that comes after it.
+        self.0.queues.left(tenant, &head.id, &taken.turn);
         let place = Place { session: head.id, agent, config: head.config };
         let started = self.take_up(tenant, place, taken, None, &mut Some(slot)).await?;
         self.0.metrics.turns_started.inc();
@@ -204,7 +151,10 @@ impl Engine {
             Some(TurnStatus::Running | TurnStatus::Waiting(_)) => return Ok(Err(Looked::Busy)),
             Some(TurnStatus::Ended(_) | TurnStatus::Queued) | None => {}
         }
-        let next = self.0.store.queued(tenant, session, 1).await?.pop();
+        let first = self.0.store.queued(tenant, session, NEXT_TURNS).await?;
+        let is_all = first.len() < NEXT_TURNS;
+        let next = first.first().cloned();
+        self.0.queues.learn(tenant, session, first, is_all);
         Ok(next.map(|next| (record.into(), next)).ok_or(Looked::Empty))
     }
 

@@ -27,6 +27,7 @@ use crate::{
     history::Spoken,
     live::{Interrupt, LiveTurn},
     metrics::Label,
+    next_turn::{BegunTurn, NextTurn},
     notices::Noticed,
     output_format::Misfit,
     permissions::Permissions,
@@ -122,31 +123,44 @@ pub(crate) struct Turn {
     pub(crate) has_tokens: bool,
     /// When calls began to run, for those that a stop ends.
     pub(crate) begun: HashMap<CallId, Instant>,
+    /// The turn that begins when this one ends, once that is on its way.
+    pub(crate) next: Option<NextTurn>,
 }
 
 impl Turn {
-    /// Runs until the turn rests, is interrupted, or the log takes no more.
-    pub(crate) async fn run(mut self, live: Arc<LiveTurn>) -> Left {
+    /// Runs until the turn rests, is interrupted, or the log takes no more. Gives the next turn if that has begun.
+    pub(crate) async fn run(mut self, live: Arc<LiveTurn>) -> (Left, Option<BegunTurn>) {
         let left = self.run_to_rest(&live).await;
-        if left != Left::Halted {
-            self.keep_warm();
+        match self.next.take() {
+            Some(next) if left == Left::Ended => match Box::pin(self.hand_over(next)).await {
+                Ok(begun) => return (left, Some(begun)),
+                Err(turn) => turn.keep_warm(),
+            },
+            _ if left != Left::Halted => self.keep_warm(),
+            _ => {}
         }
-        left
+        (left, None)
+    }
+
+    /// Adds what this turn leaves to the history before it, if it has ended.
+    pub(crate) fn add_to_history(&mut self) {
+        // History is added to in place if nobody else holds it.
+        (self.spoken, self.documents) = (None, Documents::default());
+        if let Phase::Ended(ended) = &self.state.phase {
+            let (messages, usage) = (self.state.messages(), self.state.usage);
+            let (compaction, outcome) = (self.state.compaction.clone(), ended.outcome.clone());
+            let lengths = Some(std::mem::take(&mut self.lengths));
+            self.earlier.push(FinishedTurn { messages, compaction, outcome, usage, lengths });
+        }
     }
 
     /// Keeps what the session's next turn will need.
-    fn keep_warm(self) {
+    fn keep_warm(mut self) {
         let head = self.session_head();
-        let Self { shared, tenant, session, log, state, mut earlier, spoken, documents, lengths, .. } = self;
-        // History is added to in place if nobody else holds it.
-        drop((spoken, documents));
+        self.add_to_history();
+        let Self { shared, tenant, session, log, state, earlier, .. } = self;
         let waiting = match &state.phase {
-            Phase::Ended(ended) => {
-                let (messages, usage) = (state.messages(), state.usage);
-                let (compaction, outcome) = (state.compaction.clone(), ended.outcome.clone());
-                earlier.push(FinishedTurn { messages, compaction, outcome, usage, lengths: Some(lengths) });
-                None
-            }
+            Phase::Ended(_) => None,
             Phase::Waiting(_) => Some(Box::new(WaitingTurn { state, version: log.rest_version() })),
             Phase::New | Phase::Running => return,
         };
@@ -290,7 +304,9 @@ impl Turn {
         let rest = rest(&self.state);
         let notice = self.shared.notices.of_rest(self.noticed(), &self.state);
         writes.extend(notice);
-        self.log.push(&events, writes, Some(rest))?;
+        let (next, then) = self.next_turn().unzip();
+        self.log.push(&events, writes, Some((rest, then)))?;
+        self.next = next;
         self.rested().await
     }
 
@@ -369,7 +385,13 @@ impl Turn {
 
 /// What is kept of a turn that rests.
 pub(crate) fn rest(state: &TurnState) -> Rest {
-    Rest { status: status(state), messages: state.messages(), usage: state.usage, compaction: state.compaction.clone() }
+    Rest {
+        status: status(state),
+        keeps: state.kept(),
+        messages: state.messages_between(state.kept(), usize::MAX),
+        usage: state.usage,
+        compaction: state.compaction.clone(),
+    }
 }
 
 /// The status of a turn that rests.

@@ -10,6 +10,7 @@ use everturn_store::{Receipt, Refusal, Rest, StoreError, Write};
 
 use crate::{
     committer::{CommitError, Committer},
+    next_turn::AndThen,
     tail::Tail,
 };
 
@@ -31,6 +32,7 @@ pub(crate) struct TurnLog {
 struct Pending {
     builder: SegmentBuilder,
     rest: Option<Rest>,
+    then: Option<AndThen>,
     writes: Vec<Write>,
     queued: bool,
     failure: Option<CommitError>,
@@ -40,7 +42,7 @@ impl TurnLog {
     /// The log of a turn that ends at `head`.
     pub(crate) fn new(turn: TurnId, epoch: u64, head: u64, committer: Committer, tail: Arc<Tail>) -> Self {
         let builder = SegmentBuilder::new(head + 1);
-        let pending = Pending { builder, rest: None, writes: Vec::new(), queued: false, failure: None };
+        let pending = Pending { builder, rest: None, then: None, writes: Vec::new(), queued: false, failure: None };
         Self { turn, epoch, committer, tail, pending: Mutex::new(pending), rest_version: AtomicU64::new(0) }
     }
 
@@ -57,13 +59,13 @@ impl TurnLog {
     }
 
     /// Appends events, all of them within one commit, together with what changes beside the log, and the turn's rest if
-    /// they bring it about. Gives the seq of the last one and whether the turn should pause until a commit has made
+    /// they bring it about, with what then comes in the same commit. Gives the seq of the last one and whether the turn should pause until a commit has made
     /// room.
     pub(crate) fn push(
         self: &Arc<Self>,
         events: &[Event],
         writes: Vec<Write>,
-        rest: Option<Rest>,
+        rest: Option<(Rest, Option<AndThen>)>,
     ) -> Result<Pushed, CommitError> {
         let at = Timestamp::now();
         let mut pending = self.lock();
@@ -73,7 +75,8 @@ impl TurnLog {
         for event in events {
             pending.builder.push(at, event);
         }
-        pending.rest = rest;
+        let (rest, then) = rest.unzip();
+        (pending.rest, pending.then) = (rest, then.flatten());
         pending.writes.extend(writes);
         let pushed = Pushed { seq: pending.builder.next_seq() - 1, full: pending.builder.len() > MAX_PENDING };
         let enqueue = !std::mem::replace(&mut pending.queued, true);
@@ -104,7 +107,7 @@ impl TurnLog {
             return None;
         }
         let (rest, writes) = (pending.rest.take(), std::mem::take(&mut pending.writes));
-        Some(Taken { segment: pending.builder.take(), rest, writes })
+        Some(Taken { segment: pending.builder.take(), rest, then: pending.then.take(), writes })
     }
 
     /// The session's version since the turn rests.
@@ -135,6 +138,7 @@ impl TurnLog {
 pub(crate) struct Taken {
     pub(crate) segment: Segment,
     pub(crate) rest: Option<Rest>,
+    pub(crate) then: Option<AndThen>,
     pub(crate) writes: Vec<Write>,
 }
 

@@ -60,6 +60,7 @@ fn append(turn: &TurnId, segment: Segment, rest: Option<Rest>) -> Command {
 fn rest() -> Rest {
     Rest {
         status: TurnStatus::Ended(Outcome::Completed),
+        keeps: 0,
         messages: vec![Message::user("Tell me something."), Message::assistant("a word or two ".repeat(20))],
         usage: Usage::of(10, 20),
         compaction: None,

@@ -345,7 +345,10 @@ pub struct Append {
 pub struct Rest {
     /// [`TurnStatus::Waiting`] or [`TurnStatus::Ended`]; a turn that runs does not rest.
     pub status: TurnStatus,
-    /// Its part of history.
+    /// How many messages of its part of history, from the first one, stay as the store has them. Refused as
+    /// [`Refusal::Changed`] if the store has fewer.
+    pub keeps: usize,
+    /// The messages after these.
     pub messages: Vec<Message>,
     /// Tokens used by the whole turn.
     pub usage: Usage,

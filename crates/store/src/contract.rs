@@ -10,6 +10,7 @@ pub(crate) mod fixture;
 mod forks;
 mod imports;
 mod keys;
+mod messages;
 mod queue;
 mod reads;
 mod recognition;
@@ -27,8 +28,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 pub use self::{
-    blobs::*, callers::*, chores::*, commands::*, forks::*, imports::*, keys::*, queue::*, reads::*, recognition::*,
-    records::*, recovery::*, retention::*, sessions::*, sharing::*, truncation::*, usage::*, versus_model::*,
+    blobs::*, callers::*, chores::*, commands::*, forks::*, imports::*, keys::*, messages::*, queue::*, reads::*,
+    recognition::*, records::*, recovery::*, retention::*, sessions::*, sharing::*, truncation::*, usage::*,
+    versus_model::*,
 };
 use crate::Store;
 
@@ -65,6 +67,8 @@ macro_rules! store_contract {
             nothing_is_appended_to_a_resting_turn
             a_new_turn_takes_the_place_of_a_waiting_one
             a_waiting_turn_goes_on
+            a_rest_adds_to_the_messages_of_its_turn
+            a_rest_keeps_what_is_there
             usage_is_counted_once
             settings_change_with_commands
             queued_turns_run_in_order

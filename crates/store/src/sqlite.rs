@@ -15,11 +15,14 @@ mod free_space;
 #[cfg(all(test, feature = "test-support"))]
 mod history_tests;
 mod keys;
+mod legs;
 mod live;
 mod location;
 mod log;
 mod open;
 mod place;
+#[cfg(all(test, feature = "test-support"))]
+mod plan_tests;
 mod readers;
 mod records;
 mod reseal;

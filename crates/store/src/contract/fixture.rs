@@ -76,6 +76,7 @@ pub(crate) fn options() -> ModelOptions {
 pub(crate) fn rest(status: TurnStatus, tokens: u64) -> Rest {
     Rest {
         status,
+        keeps: 0,
         messages: vec![Message::user("hello"), Message::assistant(format!("answer of {tokens} tokens"))],
         usage: usage(tokens),
         compaction: Some(Compaction {

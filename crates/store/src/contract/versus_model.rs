@@ -22,7 +22,7 @@ use crate::{
 
 /// Each seed gives one sequence of batches. A failure names the seed; `STORE_CONTRACT_SEED` runs that one alone.
 pub async fn random_commands_agree_with_the_model<H: Harness>(fresh: impl Fn() -> H) {
-    const SEEDS: u64 = 26;
+    const SEEDS: u64 = 29;
     let seeds = match std::env::var("STORE_CONTRACT_SEED") {
         Ok(seed) => {
             let seed = seed.parse().expect("STORE_CONTRACT_SEED is a number");

@@ -67,7 +67,7 @@ impl State {
     fn check_ended<'a>(&self, turns: impl IntoIterator<Item = &'a EndedTurn>) -> Result<(), Refusal> {
         let mut names = HashSet::new();
         for turn in turns {
-            if !turn.rest.status.is_ended() {
+            if !turn.rest.status.is_ended() || turn.rest.keeps > 0 {
                 return Err(Refusal::Changed);
             }
             if !names.insert(&turn.turn) || self.turns.contains_key(&turn.turn) {

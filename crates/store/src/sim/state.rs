@@ -9,8 +9,8 @@ use super::{
     records::{Kept as KeptRecord, RecordName},
 };
 use crate::{
-    Command, CommandKey, DeleteSession, NodeId, Receipt, Refusal, SessionRecord, SessionRow, TurnRecord, TurnStatus,
-    TurnSummary, UsageCount, UsageSlot,
+    Command, CommandKey, DeleteSession, NodeId, Receipt, Refusal, Rest, SessionRecord, SessionRow, TurnRecord,
+    TurnStatus, TurnSummary, UsageCount, UsageSlot,
 };
 
 pub(super) type Verdict = Result<Receipt, Refusal>;
@@ -96,6 +96,11 @@ impl Turn {
 
     pub(super) fn is_queued(&self) -> bool {
         self.record.status == TurnStatus::Queued
+    }
+
+    /// Whether it has the messages that a rest keeps.
+    pub(super) fn has_kept(&self, rest: &Rest) -> bool {
+        rest.keeps <= self.record.messages.len()
     }
 
     /// Whether it runs or waits.

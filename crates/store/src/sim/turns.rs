@@ -109,7 +109,7 @@ impl State {
         };
         let turn = self.turn_of(name, &supersede.turn).ok_or(Refusal::NotFound)?;
         let waits = matches!(turn.record.status, TurnStatus::Waiting(_));
-        if !waits || has_queue || !supersede.rest.status.is_ended() {
+        if !waits || has_queue || !supersede.rest.status.is_ended() || !turn.has_kept(&supersede.rest) {
             return Err(Refusal::Changed);
         }
         follows(turn.record.head, &supersede.segment)
@@ -177,7 +177,8 @@ impl State {
         let session = self.sessions.get(&name).ok_or(Refusal::NotFound)?;
         let turn = known.ok_or(Refusal::NotFound)?;
         let rests = matches!(turn.record.status, TurnStatus::Waiting(_) | TurnStatus::Queued);
-        if session.version != command.expected_version || !rests || !command.rest.status.is_ended() {
+        let is_sound = command.rest.status.is_ended() && turn.has_kept(&command.rest);
+        if session.version != command.expected_version || !rests || !is_sound {
             return Err(Refusal::Changed);
         }
         follows(turn.record.head, &command.segment)?;
@@ -215,7 +216,7 @@ impl State {
             return if kept { Ok(plain) } else { Err(gap) };
         }
         if let Some(rest) = &append.rest
-            && matches!(rest.status, TurnStatus::Running | TurnStatus::Queued)
+            && (matches!(rest.status, TurnStatus::Running | TurnStatus::Queued) || !turn.has_kept(rest))
         {
             return Err(Refusal::Changed);
         }
@@ -250,7 +251,8 @@ impl State {
         turn.node = None;
         turn.rest_version = version;
         turn.record.status = rest.status.clone();
-        turn.record.messages = rest.messages.clone();
+        turn.record.messages.truncate(rest.keeps);
+        turn.record.messages.extend_from_slice(&rest.messages);
         turn.record.usage = rest.usage;
         turn.record.compaction = rest.compaction.clone();
         turn.record.rested_at = Some(at);

@@ -45,7 +45,20 @@ async fn assert_sound(sqlite: &SqliteStore) {
                  AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = s.current AND t.session = s.id)
                  AND NOT EXISTS (SELECT 1 FROM shared h WHERE h.turn = s.current AND h.session = s.id)",
         ),
-        ("a turn counts its messages", "turns t WHERE t.message_count <> json_array_length(t.messages)"),
+        (
+            "a turn counts its messages",
+            "turns t WHERE t.message_count <> json_array_length(t.messages) + (SELECT
+                 ifnull(sum(json_array_length('[' || l.messages || ']')), 0) FROM legs l WHERE l.id >> 30 = t.id)",
+        ),
+        (
+            "a leg belongs to a turn that has legs",
+            "legs l WHERE NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = l.id >> 30 AND t.has_legs = 1)",
+        ),
+        (
+            "a leg begins where the one before it ends",
+            "legs l WHERE l.id & 1073741823 <> (SELECT ifnull(sum(json_array_length('[' || k.messages || ']')), 0)
+                 FROM legs k WHERE k.id >> 30 = l.id >> 30 AND k.id < l.id)",
+        ),
         ("a chunk belongs to a turn", "chunks c WHERE NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = c.id >> 30)"),
         ("a truncation belongs to a session", "truncations c WHERE c.session NOT IN (SELECT id FROM sessions)"),
     ];

@@ -72,6 +72,16 @@ pub enum OpenError {
         /// The last version that this program knows.
         known: i32,
     },
+    /// It was written by a version of this program from before the first release.
+    #[error("the database {} has schema version {found}, this program knows versions from {oldest} on; use the program that wrote it, or move the database away to begin with an empty one", path.display())]
+    OlderSchema {
+        /// The file.
+        path: PathBuf,
+        /// The version that it has.
+        found: i32,
+        /// The first version that this program knows.
+        oldest: i32,
+    },
     /// It cannot be read.
     #[error("the database {} is damaged: {what}; restore it from a backup, or move it away to begin with an empty one", path.display())]
     Corrupt {
@@ -147,6 +157,8 @@ fn bare(path: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    // A statement keeps its plan whatever values it is given; otherwise SQLite plans many of them anew at each use.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
@@ -277,6 +289,9 @@ fn check_origin(path: &Path, connection: &Connection) -> Result<(), OpenError> {
     let fresh = application == 0 && tables == 0 && version == 0;
     if application != schema::APPLICATION_ID && !fresh {
         return Err(OpenError::Foreign { path: path.to_owned() });
+    }
+    if !fresh && version < schema::OLDEST {
+        return Err(OpenError::OlderSchema { path: path.to_owned(), found: version, oldest: schema::OLDEST });
     }
     if version > schema::VERSION {
         return Err(OpenError::NewerSchema { path: path.to_owned(), found: version, known: schema::VERSION });

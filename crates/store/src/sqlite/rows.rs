@@ -4,7 +4,7 @@ use everturn_core::{Compaction, KeyId, ModelOptions, SessionConfig, SessionId, T
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{fault::corrupt, tokens};
+use super::{fault::corrupt, legs, tokens};
 use crate::{SessionRecord, SessionRow, StoreError, TurnOutline, TurnRecord, TurnStatus, TurnSummary};
 
 /// The JSON of a value of ours.
@@ -122,8 +122,13 @@ pub(super) fn place(
     Ok(Some(Place { id: row.get(0)?, shares: row.get(1)?, last }))
 }
 
+/// What [`turn_record`] reads of the turn `t`.
+fn turn_columns() -> String {
+    format!("{TURN}, {}", legs::MESSAGES)
+}
+
 const TURN: &str = "t.name, t.ordinal, t.head, t.tokens_in, t.tokens_out, t.tokens_cached, t.tokens_cache_write,
-    t.tokens_reasoning, t.created_at, t.rested_at, t.status, t.begins_history, t.compaction, t.messages, t.by, t.options";
+    t.tokens_reasoning, t.created_at, t.rested_at, t.status, t.begins_history, t.compaction, t.by, t.options";
 
 impl Place {
     /// Selects the session's turns as far as they are `wanted`, in this order. Its own come in the order of an index, and
@@ -143,7 +148,7 @@ impl Place {
 
 fn turn_record(row: &Row<'_>) -> Result<TurnRecord, StoreError> {
     let compaction = row.get_ref(12)?.as_str_or_null().map_err(corrupt)?;
-    let options = row.get_ref(15)?.as_str_or_null().map_err(corrupt)?;
+    let options = row.get_ref(14)?.as_str_or_null().map_err(corrupt)?;
     Ok(TurnRecord {
         id: name::<TurnId>(row, 0)?,
         ordinal: row.get(1)?,
@@ -155,8 +160,8 @@ fn turn_record(row: &Row<'_>) -> Result<TurnRecord, StoreError> {
         begins_history: row.get(11)?,
         compaction: compaction.map(serde_json::from_str::<Compaction>).transpose().map_err(corrupt)?,
         options: options.map(serde_json::from_str::<ModelOptions>).transpose().map_err(corrupt)?.unwrap_or_default(),
-        messages: from_json(row, 13)?,
-        by: row.get::<_, Option<String>>(14)?.map(KeyId::try_from).transpose().map_err(corrupt)?,
+        messages: from_json(row, 15)?,
+        by: row.get::<_, Option<String>>(13)?.map(KeyId::try_from).transpose().map_err(corrupt)?,
     })
 }
 
@@ -170,7 +175,7 @@ fn records(mut rows: Rows<'_>) -> Result<Vec<TurnRecord>, StoreError> {
 
 /// See [`crate::Store::turns`]. Heads are those of the rows.
 pub(super) fn turns(connection: &Connection, place: &Place) -> Result<Vec<TurnRecord>, StoreError> {
-    let mut select = connection.prepare_cached(&place.select(TURN, "", ""))?;
+    let mut select = connection.prepare_cached(&place.select(&turn_columns(), "", ""))?;
     records(select.query([place.id])?)
 }
 
@@ -181,7 +186,7 @@ pub(super) fn turns_below(
     below: Option<u64>,
     limit: usize,
 ) -> Result<Vec<TurnRecord>, StoreError> {
-    let mut select = connection.prepare_cached(&place.select(TURN, "AND place < ?2", "DESC LIMIT ?3"))?;
+    let mut select = connection.prepare_cached(&place.select(&turn_columns(), "AND place < ?2", "DESC LIMIT ?3"))?;
     records(select.query(params![place.id, below.map_or(i64::MAX, int), int(limit as u64)])?)
 }
 
@@ -217,10 +222,11 @@ pub(super) fn queued(
     limit: usize,
 ) -> Result<Vec<TurnRecord>, StoreError> {
     let mut select = connection.prepare_cached(&format!(
-        "SELECT {TURN} FROM turns t INDEXED BY turns_queued
+        "SELECT {} FROM turns t INDEXED BY turns_queued
          WHERE t.session = (SELECT id FROM sessions WHERE tenant = (SELECT id FROM tenants WHERE name = ?1) AND name = ?2)
              AND t.phase = 4
-         ORDER BY t.ordinal LIMIT ?3"
+         ORDER BY t.ordinal LIMIT ?3",
+        turn_columns()
     ))?;
     records(select.query(params![tenant.as_str(), session.as_str(), int(limit as u64)])?)
 }
@@ -254,8 +260,9 @@ pub(super) fn turn(
     const SESSION: &str =
         "(SELECT id FROM sessions WHERE tenant = (SELECT id FROM tenants WHERE name = ?1) AND name = ?2)";
     let mut select = connection.prepare_cached(&format!(
-        "SELECT {TURN} FROM turns t WHERE t.name = ?3
-             AND (t.session = {SESSION} OR EXISTS (SELECT 1 FROM shared h WHERE h.turn = t.id AND h.session = {SESSION}))"
+        "SELECT {} FROM turns t WHERE t.name = ?3
+             AND (t.session = {SESSION} OR EXISTS (SELECT 1 FROM shared h WHERE h.turn = t.id AND h.session = {SESSION}))",
+        turn_columns()
     ))?;
     let mut rows = select.query([tenant.as_str(), session.as_str(), turn.as_str()])?;
     rows.next()?.map(turn_record).transpose()

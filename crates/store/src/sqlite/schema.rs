@@ -10,7 +10,9 @@
 //!              for the indexes; wake_at is that of a waiting turn; log_level is how far its log was shortened; node is
 //!              set while the turn runs; head is the last seq known when the row was written, gathered the last seq in
 //!              `chunks` when the turn last began to run or was gathered while it ran; by is the key that it was
-//!              submitted with; options is what a turn that was queued asks of its model, if anything
+//!              submitted with; options is what a turn that was queued asks of its model, if anything; messages is what
+//!              it has added to history, unless it has_legs: then that is in `legs`
+//! legs         what each leg of a turn that has waited has added to history; see `legs.rs`
 //! shared       turns that a session has though they belong to another: all of them have ended. A turn has the same
 //!              ordinal wherever it is; see `batch/history.rs`
 //! truncations  the last truncation of a session, by which it is recognised
@@ -38,8 +40,11 @@ use rusqlite::{Connection, TransactionBehavior};
 /// "EvTn". Marks the file as ours.
 pub(super) const APPLICATION_ID: i32 = 0x4576_546e;
 
-/// The statements that lead from each version to the next. Append only once a version was
-/// released; until then the tables of the last one are changed in place.
+/// The oldest version that this program reads. Those before were never released.
+pub(super) const OLDEST: i32 = 2;
+
+/// The statements that lead to [`OLDEST`], and from each version to the next. Append only once a version was
+/// released; until then the tables of the last one are changed in place, and have another number.
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE tenants (
         id INTEGER PRIMARY KEY,
@@ -100,6 +105,7 @@ const MIGRATIONS: &[&str] = &["
         log_level INTEGER NOT NULL,
         begins_history INTEGER NOT NULL,
         message_count INTEGER NOT NULL,
+        has_legs INTEGER NOT NULL,
         by TEXT,
         phase INTEGER NOT NULL,
         status TEXT NOT NULL,
@@ -112,6 +118,11 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX turns_due ON turns (wake_at) WHERE wake_at IS NOT NULL;
     CREATE INDEX turns_ended ON turns (log_level, rested_at) WHERE phase = 3;
     CREATE INDEX turns_queued ON turns (session, ordinal) WHERE phase = 4;
+
+    CREATE TABLE legs (
+        id INTEGER PRIMARY KEY,
+        messages TEXT NOT NULL
+    ) STRICT;
 
     CREATE TABLE shared (
         session INTEGER NOT NULL REFERENCES sessions,
@@ -210,7 +221,7 @@ const MIGRATIONS: &[&str] = &["
 "];
 
 /// The version that this program writes.
-pub(super) const VERSION: i32 = MIGRATIONS.len() as i32;
+pub(super) const VERSION: i32 = OLDEST - 1 + MIGRATIONS.len() as i32;
 
 /// The version of a file; zero if it has none yet.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<i32> {
@@ -221,8 +232,8 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<i32> {
 pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let from = version(&transaction)?;
-    for (step, migration) in MIGRATIONS.iter().enumerate().skip(usize::try_from(from).unwrap_or(0)) {
-        tracing::debug!(version = step + 1, "migrating the database");
+    for (version, migration) in (OLDEST..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
+        tracing::debug!(version, "migrating the database");
         transaction.execute_batch(migration)?;
     }
     if from < VERSION {

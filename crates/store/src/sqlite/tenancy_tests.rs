@@ -19,9 +19,10 @@ use crate::{
 };
 
 /// What a row names another by, and the table of that one. Most say so themselves, by `REFERENCES`. These do not, because
-/// a check would cost a lookup for every append: rows of `log` may outlive their turn until they are trimmed, chunks may
-/// not.
-const UNDECLARED: &[(&str, &str, &str)] = &[("log", "row.turn", "turns"), ("chunks", "row.id >> 30", "turns")];
+/// a check would cost a lookup for every append: rows of `log` may outlive their turn until they are trimmed, chunks
+/// and legs may not.
+const UNDECLARED: &[(&str, &str, &str)] =
+    &[("log", "row.turn", "turns"), ("chunks", "row.id >> 30", "turns"), ("legs", "row.id >> 30", "turns")];
 
 /// The tables whose rows may outlive their tenant's things for a while, because `trim.rs` takes them away later.
 const WAIT_TO_BE_TRIMMED: &[&str] = &["log"];
@@ -146,7 +147,7 @@ async fn live(store: &Arc<dyn Store>, owner: &str) {
         .await;
     }
     let (fork, twin) = (talk.another(), talk.another());
-    accept(store, fork.fork_with(&talk, 11, 3, vec![over(&TurnId::mint(), 3)])).await;
+    accept(store, fork.fork_with(&talk, 11, 4, vec![over(&TurnId::mint(), 3)])).await;
     accept(store, twin.fork(&doomed, 11, 2)).await;
     accept(store, talk.truncate_to(11, 1, Some(over(&TurnId::mint(), 2)))).await;
     accept(store, doomed.truncate(11, 3)).await;
@@ -203,6 +204,7 @@ async fn rows_of_nobody_are_noticed() {
         let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number");
         let turn = number("SELECT max(id) FROM turns") + 1;
         log::write_chunks(connection, turn, &[segment(1, 1)]).expect("chunks");
+        connection.execute("INSERT INTO legs (id, messages) VALUES (?1 << 30, '1')", [turn]).expect("a row");
         connection.execute("INSERT INTO tombstones (tenant, name, at) VALUES (77, 'x', 1)", []).expect("a row");
         connection.execute("INSERT INTO blobs (record, part, bytes) VALUES (777, 1, x'00')", []).expect("a row");
         count(connection)
@@ -214,7 +216,7 @@ async fn rows_of_nobody_are_noticed() {
         .filter(|(table, (_, lost))| *lost > 0 && *table != "log")
         .map(|(table, _)| table.as_str())
         .collect();
-    assert_eq!(lost, ["blobs", "chunks", "tombstones"]);
+    assert_eq!(lost, ["blobs", "chunks", "legs", "tombstones"]);
     // And a table that nobody has thought about.
     let panicked = sqlite.on_writer(|connection| {
         connection

@@ -39,7 +39,7 @@ pub(super) enum Request {
     },
     /// Lets a test bring the connection into trouble.
     #[cfg(test)]
-    Run(Box<dyn FnOnce(&Connection) + Send>),
+    Run(Box<dyn FnOnce(&mut Connection) + Send>),
 }
 
 /// Owns the connection that writes.
@@ -95,7 +95,7 @@ impl Writer {
                     let _ = answer.send(claimed);
                 }
                 #[cfg(test)]
-                Request::Run(job) => job(&self.connection),
+                Request::Run(job) => job(&mut self.connection),
             }
             self.checkpointer.after_commit(&self.connection);
             self.free_space.changed();

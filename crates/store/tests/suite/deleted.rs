@@ -74,6 +74,7 @@ impl Talk {
     fn end(&mut self, size: usize) -> Command {
         let rest = Rest {
             status: TurnStatus::Ended(Outcome::Completed),
+            keeps: 0,
             messages: vec![Message::user(self.text(size)), Message::assistant(self.text(2 * size))],
             usage: Usage::default(),
             compaction: None,

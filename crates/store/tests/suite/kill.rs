@@ -54,6 +54,7 @@ async fn writes_until_it_is_killed() {
             let ends = (round + index as u64).is_multiple_of(7);
             let rest = Rest {
                 status: TurnStatus::Ended(Outcome::Completed),
+                keeps: 0,
                 messages: vec![Message::assistant("done")],
                 usage: Usage::of(1, 1),
                 compaction: None,

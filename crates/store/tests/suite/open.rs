@@ -168,8 +168,17 @@ async fn a_newer_schema_is_refused_with_both_versions() {
     let (_directory, path) = place();
     fill(&path).await;
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 4711).unwrap();
-    let error = refused(&path, "has schema version 4711, this program knows versions up to 1");
-    assert!(matches!(error, OpenError::NewerSchema { found: 4711, known: 1, .. }));
+    let error = refused(&path, "has schema version 4711, this program knows versions up to 2");
+    assert!(matches!(error, OpenError::NewerSchema { found: 4711, known: 2, .. }));
+}
+
+#[tokio::test]
+async fn a_schema_from_before_the_first_release_is_refused_with_both_versions() {
+    let (_directory, path) = place();
+    fill(&path).await;
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 1).unwrap();
+    let error = refused(&path, "has schema version 1, this program knows versions from 2 on");
+    assert!(matches!(error, OpenError::OlderSchema { found: 1, oldest: 2, .. }));
 }
 
 #[test]

@@ -26,6 +26,7 @@ fn text(marker: &str, size: usize) -> String {
 fn rest(marker: &str, size: usize) -> Rest {
     Rest {
         status: TurnStatus::Ended(Outcome::Completed),
+        keeps: 0,
         messages: vec![Message::user(text(marker, size)), Message::assistant(text(marker, size))],
         usage: Usage::of(1, 1),
         compaction: None,

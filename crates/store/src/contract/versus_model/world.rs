@@ -6,13 +6,13 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use everturn_core::{
-    CancelReason, Event, Json, Outcome, Segment, SegmentBuilder, SessionId, TenantId, Timestamp, TurnId,
+    CancelReason, Event, Json, Message, Outcome, Segment, SegmentBuilder, SessionId, TenantId, Timestamp, TurnId,
 };
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::{
-    Command, CommandKey, DeleteSession, NodeId, Receipt, Record, RecordKind, Refusal, SessionRecord, SimStore, Store,
-    TurnRecord, TurnStatus, Write,
+    Command, CommandKey, DeleteSession, NodeId, Receipt, Record, RecordKind, Refusal, Rest, SessionRecord, SimStore,
+    Store, TurnRecord, TurnStatus, Write,
     contract::fixture::{
         Talk, append, append_rest, ended, key, keyed, node, put, put_if, record, replace_log, rest, segment, timed,
         waiting_until, with_writes,
@@ -173,7 +173,7 @@ impl World {
                 let events = segment(self.near(turn.head + 1), count);
                 if self.random.random_ratio(1, 3) {
                     let (status, tokens) = (self.status(), self.random.random_range(0..100));
-                    append_rest(&turn.id, epoch, events, rest(status, tokens))
+                    append_rest(&turn.id, epoch, events, self.rest(turn, rest(status, tokens)))
                 } else {
                     append(&turn.id, epoch, events)
                 }
@@ -207,6 +207,14 @@ impl World {
                 _ => talk.begin(&new, version, count.max(1)),
             },
         }
+    }
+
+    /// The rest, of which some keep what is there, and some say more than there is.
+    fn rest(&mut self, turn: &TurnRecord, rest: Rest) -> Rest {
+        let keeps = if self.random.random() { turn.messages.len() } else { self.random.random_range(0..5) };
+        let count = self.random.random_range(0..4);
+        let messages = (0..count).map(|_| Message::user(self.random.random::<u16>().to_string())).collect();
+        Rest { keeps, messages, ..rest }
     }
 
     /// How a turn rests.

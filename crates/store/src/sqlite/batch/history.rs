@@ -14,7 +14,7 @@ use crate::{
     EndedTurn, NewSession, Receipt, Refusal, Shares, StoreError, TruncateSession,
     sqlite::{
         fault::corrupt,
-        log,
+        legs, log,
         rows::{int, phase, to_json},
         tokens,
     },
@@ -97,7 +97,7 @@ impl Batch<'_, '_> {
     fn check_ended<'a>(&self, turns: impl IntoIterator<Item = &'a EndedTurn>) -> Result<(), Stop> {
         let mut names = HashSet::new();
         for turn in turns {
-            if !turn.rest.status.is_ended() {
+            if !turn.rest.status.is_ended() || turn.rest.keeps > 0 {
                 return Err(Refusal::Changed.into());
             }
             if !names.insert(&turn.turn) || self.turn(&turn.turn)?.is_some() {
@@ -222,6 +222,7 @@ impl Batch<'_, '_> {
         self.gone.rows.rows += rows.len();
         self.gone.rows.bytes += rows.iter().map(|row| row.bytes).sum::<u64>();
         log::delete_chunks(self.connection, turn)?;
+        legs::delete(self.connection, turn)?;
         self.connection.prepare_cached("DELETE FROM turns WHERE id = ?1")?.execute([turn])?;
         self.staged.stop(name);
         // What the turn had in `log` before it rested lies there dead.
@@ -240,9 +241,10 @@ impl Batch<'_, '_> {
             .prepare_cached(
                 "INSERT INTO turns (id, name, session, ordinal, epoch, head, gathered, taken_epoch, taken_version,
                      taken_by, rest_version, tokens_in, tokens_out, tokens_cached, tokens_cache_write, tokens_reasoning,
-                     created_at, rested_at, log_level, begins_history, message_count, phase, status, compaction, messages)
-                 VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5, 0, ?6, '', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, 0, ?13, ?14, ?15,
-                     ?16, ?17, ?18)",
+                     created_at, rested_at, log_level, begins_history, message_count, has_legs, phase, status,
+                     compaction, messages)
+                 VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5, 0, ?6, '', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, 0, ?13, ?14, 0,
+                     ?15, ?16, ?17, ?18)",
             )?
             .execute(params![
                 id,

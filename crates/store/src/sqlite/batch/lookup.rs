@@ -9,6 +9,7 @@ use crate::{
     sqlite::{
         fault::corrupt,
         keys,
+        legs::Kept,
         rows::{from_json, to_json},
         tokens,
     },
@@ -44,6 +45,7 @@ pub(super) struct TurnState {
     pub(super) taken_by: String,
     pub(super) rest_version: u64,
     pub(super) usage: Usage,
+    pub(super) messages: Kept,
     pub(super) log_level: u8,
     pub(super) status: TurnStatus,
 }
@@ -137,7 +139,7 @@ impl Batch<'_, '_> {
     pub(super) fn turn(&self, name: &TurnId) -> Result<Option<TurnState>, StoreError> {
         let mut select = self.connection.prepare_cached(
             "SELECT id, session, epoch, head, taken_epoch, taken_version, taken_by, rest_version, tokens_in,
-                 tokens_out, tokens_cached, tokens_cache_write, tokens_reasoning, log_level, status
+                 tokens_out, tokens_cached, tokens_cache_write, tokens_reasoning, log_level, status, message_count, has_legs
              FROM turns WHERE name = ?1",
         )?;
         let mut rows = select.query([name.as_str()])?;
@@ -152,6 +154,7 @@ impl Batch<'_, '_> {
             taken_by: row.get(6)?,
             rest_version: row.get(7)?,
             usage: tokens::read(row, 8)?,
+            messages: Kept { count: row.get(15)?, has_legs: row.get(16)? },
             log_level: row.get(13)?,
             status: from_json(row, 14)?,
         }))

@@ -13,6 +13,7 @@ use crate::{
     TurnStatus,
     sqlite::{
         fault::corrupt,
+        legs::Kept,
         live::{Load, Standing},
         log,
         rows::{int, phase, to_json},
@@ -64,6 +65,7 @@ impl Batch<'_, '_> {
                 turn: turn.id,
                 session: turn.session,
                 before: turn.usage,
+                messages: turn.messages,
                 head,
                 version,
                 is_open: Some(true),
@@ -97,10 +99,10 @@ impl Batch<'_, '_> {
             .prepare_cached(
                 "INSERT INTO turns (id, name, session, ordinal, epoch, node, head, gathered, taken_epoch,
                      taken_version, taken_by, rest_version, tokens_in, tokens_out, tokens_cached, tokens_cache_write,
-                     tokens_reasoning, created_at, log_level, begins_history, message_count, phase, status, messages,
-                     by, options)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?5, ?8, '', 0, 0, 0, 0, 0, 0, ?9, 0, ?10, ?11, ?12, ?13, ?14,
-                     ?15, ?16)",
+                     tokens_reasoning, created_at, log_level, begins_history, message_count, has_legs, phase, status,
+                     messages, by, options)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?5, ?8, '', 0, 0, 0, 0, 0, 0, ?9, 0, ?10, ?11, 0, ?12, ?13,
+                     ?14, ?15, ?16)",
             )?
             .execute(params![
                 turn,
@@ -155,7 +157,7 @@ impl Batch<'_, '_> {
             return Err(Refusal::NotFound.into());
         }
         let waits = matches!(turn.status, TurnStatus::Waiting(_));
-        if !waits || session.queued > 0 || !end.rest.status.is_ended() {
+        if !waits || session.queued > 0 || !end.rest.status.is_ended() || !turn.messages.allows(&end.rest) {
             return Err(Refusal::Changed.into());
         }
         follows(turn.head, &end.segment)?;
@@ -249,7 +251,8 @@ impl Batch<'_, '_> {
         let (session, turn) = found.ok_or(Refusal::NotFound)?;
         let was_queued = turn.status == TurnStatus::Queued;
         let rests = was_queued || matches!(turn.status, TurnStatus::Waiting(_));
-        if session.version != end.expected_version || !rests || !end.rest.status.is_ended() {
+        let is_sound = end.rest.status.is_ended() && turn.messages.allows(&end.rest);
+        if session.version != end.expected_version || !rests || !is_sound {
             return Err(Refusal::Changed.into());
         }
         follows(turn.head, &end.segment)?;
@@ -261,6 +264,7 @@ impl Batch<'_, '_> {
             turn: turn.id,
             session: session.id,
             before: turn.usage,
+            messages: turn.messages,
             head,
             version,
             // The end of a queued turn leaves the one that is open as it is.
@@ -301,25 +305,31 @@ impl Batch<'_, '_> {
             self.write_each(tenant, &append.writes, append.at)?;
             return Ok(plain);
         };
+        let (before, messages) = self
+            .connection
+            .prepare_cached(
+                "SELECT tokens_in, tokens_out, tokens_cached, tokens_cache_write, tokens_reasoning, message_count,
+                     has_legs
+                 FROM turns WHERE id = ?1",
+            )?
+            .query_row([turn.turn], |row| {
+                Ok((tokens::read(row, 0)?, Kept { count: row.get(5)?, has_legs: row.get(6)? }))
+            })?;
+        if !messages.allows(rest) {
+            return Err(Refusal::Changed.into());
+        }
         log::gather(self.connection, turn.turn, &self.staged.rows(&append.turn), Some(&append.segment))?;
-        // Not one join: SQLite would plan that anew for every turn, which is a quarter of the work of a short one.
         let version: u64 = self
             .connection
             .prepare_cached("SELECT version FROM sessions WHERE id = ?1")?
             .query_row([turn.session], |row| row.get(0))?;
-        let before = self
-            .connection
-            .prepare_cached(
-                "SELECT tokens_in, tokens_out, tokens_cached, tokens_cache_write, tokens_reasoning FROM turns
-                 WHERE id = ?1",
-            )?
-            .query_row([turn.turn], |row| tokens::read(row, 0))?;
         let version = version + 1;
         let head = turn.head + u64::from(append.segment.count());
         let resting = Resting {
             turn: turn.turn,
             session: turn.session,
             before,
+            messages,
             head,
             version,
             is_open: Some(!rest.status.is_ended()),

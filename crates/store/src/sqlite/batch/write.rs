@@ -8,6 +8,7 @@ use crate::{
     CommandKey, Rest, StoreError, TurnStatus,
     sqlite::{
         keys,
+        legs::{self, Kept},
         live::Standing,
         log,
         rows::{phase, to_json},
@@ -32,6 +33,8 @@ pub(super) struct Resting {
     pub(super) session: i64,
     /// What it had used when it last rested.
     pub(super) before: Usage,
+    /// Its messages as of then.
+    pub(super) messages: Kept,
     /// Seq of its last event.
     pub(super) head: u64,
     /// The session's version from now on.
@@ -96,10 +99,11 @@ impl Batch<'_, '_> {
 
     /// Writes what is kept of a turn that comes to rest, and what that changes in its session.
     pub(super) fn write_rest(&self, resting: Resting, rest: &Rest) -> Result<(), StoreError> {
-        let Resting { turn, session, before, head, version, is_open, at } = resting;
+        let Resting { turn, session, before, messages, head, version, is_open, at } = resting;
         let compaction = rest.compaction.as_ref().map(to_json).transpose()?;
         let [input, output, cached, cache_write, reasoning] = tokens::columns(rest.usage);
         let before = tokens::columns(before);
+        let (messages, in_row) = legs::add(self.connection, turn, messages, rest)?;
         let wake_at = match &rest.status {
             TurnStatus::Waiting(wait) => wait.wake_at.map(Timestamp::millis),
             TurnStatus::Running | TurnStatus::Ended(_) | TurnStatus::Queued => None,
@@ -108,7 +112,7 @@ impl Batch<'_, '_> {
             .prepare_cached(
                 "UPDATE turns SET node = NULL, head = ?2, rest_version = ?3, tokens_in = ?4, tokens_out = ?5,
                      tokens_cached = ?6, tokens_cache_write = ?7, tokens_reasoning = ?8, rested_at = ?9, wake_at = ?10,
-                     phase = ?11, status = ?12, compaction = ?13, messages = ?14, message_count = ?15
+                     phase = ?11, status = ?12, compaction = ?13, messages = ?14, message_count = ?15, has_legs = ?16
                  WHERE id = ?1",
             )?
             .execute(params![
@@ -125,8 +129,9 @@ impl Batch<'_, '_> {
                 phase(&rest.status),
                 to_json(&rest.status)?,
                 compaction,
-                to_json(&rest.messages)?,
-                rest.messages.len(),
+                in_row,
+                messages.count,
+                messages.has_legs,
             ])?;
         self.connection
             .prepare_cached(
