@@ -76,6 +76,9 @@ pub struct Overlay {
     /// Standing instructions, as they are: nothing in them stands for an option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// What the application says as system, in place of the system messages that the conversation begins with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
     /// `provider/model`. The agent's models are what is fallen back on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

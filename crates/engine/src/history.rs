@@ -107,7 +107,9 @@ impl Turn {
         let Spoken { given, since, included } = spoken;
         // Nothing that changes while the conversation goes on stands here, such as which tool servers are down: providers
         // cache what they are sent from its beginning, and some refuse their own reasoning after another beginning.
-        for message in &given.system {
+        let replaced = self.config.overlay.as_ref().and_then(|overlay| overlay.system.as_ref());
+        let said = replaced.map_or(given.system.as_slice(), std::slice::from_ref);
+        for message in said.iter().filter(|message| !message.is_empty()) {
             if !system.is_empty() {
                 system.push_str("\n\n");
             }

@@ -8,6 +8,8 @@ use crate::{Agent, Engine, SubmitError};
 
 /// Longest instructions, in bytes.
 const MAX_INSTRUCTIONS: usize = 256 * 1024;
+/// Longest system messages that take the place of others, in bytes.
+const MAX_SYSTEM: usize = 1024 * 1024;
 /// Most tools that can be named.
 const MAX_TOOLS: usize = 256;
 /// Most model calls in one turn.
@@ -50,6 +52,9 @@ impl Engine {
         let refuse = |field, what: String| Err(SubmitError::Overlay { field, what });
         if overlay.instructions.as_ref().is_some_and(|text| text.len() > MAX_INSTRUCTIONS) {
             return refuse("instructions", format!("they may have {MAX_INSTRUCTIONS} bytes at most"));
+        }
+        if overlay.system.as_ref().is_some_and(|text| text.len() > MAX_SYSTEM) {
+            return refuse("system", format!("its system messages may have {MAX_SYSTEM} bytes at most"));
         }
         if let Some(name) = &overlay.model
             && self.0.models.find(name).is_none()

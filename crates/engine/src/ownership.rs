@@ -87,6 +87,7 @@ impl Engine {
             overflowed: None,
             faults: Faults::default(),
             is_summariser_silent: false,
+            answer_began: false,
             unsummarised: None,
             model,
             documents: Documents::default(),

@@ -13,6 +13,9 @@ use crate::{
     watchdog::Watchdog,
 };
 
+/// How often a step looks for refused messages.
+const SEARCHES: u32 = 3;
+
 /// The notice of earlier messages that a summary stands for.
 const SUMMARISED: &str = "earlier messages are summarised: the provider refuses one of them as it is";
 /// The notice of earlier messages of which no summary could be made.
@@ -22,6 +25,11 @@ impl Turn {
     /// Puts a summary in the place of earlier turns up to the last one that the provider refuses, if it refuses a call because
     /// of them. `false` if it does not, and nothing has changed.
     pub(crate) async fn summarise_refused_history(&mut self) -> Result<bool, Stopped> {
+        // A provider that takes the history, and declines or fails later on, would be asked for ever.
+        if self.faults.searches >= SEARCHES {
+            return Ok(false);
+        }
+        self.faults.searches += 1;
         let before = self.compaction().cloned().unwrap_or_default();
         if before.clone().covering(self.earlier.messages()) == before {
             return Ok(false);

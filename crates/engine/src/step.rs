@@ -23,6 +23,8 @@ use crate::{
 
 /// How many calls one answer may make.
 const MAX_CALLS: usize = 64;
+/// How often the call of one step is made, whatever each attempt is made for: more than all of them together should need.
+const MAX_CALLS_OF_STEP: u32 = 60;
 /// No model has a smaller window, in tokens.
 const SMALLEST_WINDOW: u64 = 1024;
 /// How long one answer may be, reasoning and calls included.
@@ -135,7 +137,9 @@ impl Turn {
         self.silences = Silences::default();
         self.faults = Faults::default();
         self.misfits.clear();
+        let mut calls = 0;
         loop {
+            calls += 1;
             match Box::pin(self.attempt()).await? {
                 Attempt::Finished => {
                     self.note_answer();
@@ -158,6 +162,11 @@ impl Turn {
                     let kind = format!("{:?}", error.kind);
                     self.shared.metrics.model_errors.get_or_create(&Label { kind }).inc();
                     tracing::warn!(turn = %self.log.turn(), model = self.current_model().name(), %error, "a model call failed");
+                    if calls >= MAX_CALLS_OF_STEP {
+                        let usage = self.used_by_open_step(CountInput::IfAnswered);
+                        let reason = format!("{} (the call was made {calls} times, which is the limit)", error.message);
+                        return self.fail(failure_code(error.kind), reason, false, usage).await;
+                    }
                     if !self.prepare_retry(error).await? {
                         return Ok(());
                     }
@@ -240,6 +249,7 @@ impl Turn {
 
     async fn attempt(&mut self) -> Result<Attempt, Stopped> {
         self.forget_told();
+        self.answer_began = false;
         self.sent = self.estimated_context();
         let request = self.request();
         let (mut watchdog, mut stream) =
@@ -258,6 +268,7 @@ impl Turn {
                 Err(error) => return Ok(Attempt::Failed(error)),
             };
             received += size(&event);
+            self.answer_began |= is_of_answer(&event);
             if received > MAX_ANSWER_BYTES {
                 let message = format!("the model's answer is longer than {MAX_ANSWER_BYTES} bytes, which is the limit");
                 return Ok(Attempt::Failed(ModelError::new(ModelErrorKind::Rejected, message)));
@@ -387,10 +398,11 @@ impl Turn {
         !self.has_begun_to_answer() && !has_written && !has_thought && is_early && length > SHORT
     }
 
-    /// Whether anything of the answer under way was shown.
+    /// Whether the answer under way has begun, if only with a call that is not complete.
     pub(crate) fn has_begun_to_answer(&self) -> bool {
         let step = self.state.step.as_ref();
-        step.is_some_and(|step| !step.text.is_empty() || !step.thinking.is_empty() || !step.calls.is_empty())
+        self.answer_began
+            || step.is_some_and(|step| !step.text.is_empty() || !step.thinking.is_empty() || !step.calls.is_empty())
     }
 
     fn has_spoken(&self) -> bool {
@@ -442,6 +454,24 @@ pub(crate) fn failure_code(kind: ModelErrorKind) -> FailureCode {
         ModelErrorKind::Timeout => FailureCode::LlmRequestTimeout,
         ModelErrorKind::Rejected => FailureCode::LlmRequestRefused,
         ModelErrorKind::ContextOverflow | ModelErrorKind::Denied => FailureCode::LlmProviderError,
+    }
+}
+
+/// Whether an event is a part of the answer, shown or not.
+fn is_of_answer(event: &ModelEvent) -> bool {
+    match event {
+        ModelEvent::Text(_)
+        | ModelEvent::Thinking(_)
+        | ModelEvent::ToolCallStarted { .. }
+        | ModelEvent::ToolInputDelta { .. }
+        | ModelEvent::ToolCall { .. }
+        | ModelEvent::BadToolCall { .. } => true,
+        // A proof may come with an answer that is otherwise empty.
+        ModelEvent::ThinkingSignature(_)
+        | ModelEvent::Alive
+        | ModelEvent::Notice(_)
+        | ModelEvent::Used(_)
+        | ModelEvent::Finished { .. } => false,
     }
 }
 

@@ -99,6 +99,8 @@ pub(crate) struct Turn {
     pub(crate) faults: Faults,
     /// Whether the model was silent when it was asked for a summary.
     pub(crate) is_summariser_silent: bool,
+    /// Whether the attempt under way has given anything of an answer.
+    pub(crate) answer_began: bool,
     /// How long the conversation was when no summary of it could be made, in tokens.
     pub(crate) unsummarised: Option<u64>,
     /// Ties the session's calls to one cache at the provider.

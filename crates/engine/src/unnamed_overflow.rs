@@ -42,6 +42,8 @@ pub(crate) struct Faults {
     rounds: u32,
     /// How long the conversation was at the last of them.
     length: u64,
+    /// How often the step has looked for earlier messages that the provider refuses.
+    pub(crate) searches: u32,
 }
 
 impl Turn {

@@ -188,6 +188,7 @@ impl Api {
             reach.check_model(model).map_err(Dressing::Beyond)?;
         }
         Ok(Overlay {
+            system: None,
             instructions,
             model,
             tools,

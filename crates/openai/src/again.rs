@@ -126,7 +126,7 @@ impl Api {
         if record.last_turn.as_ref().is_none_or(|last| last.id != again.after) || history.is_empty() {
             return Ok(None);
         }
-        let mut update = update(asked, &record, agent, 0);
+        let mut update = update(asked, &record, agent, 0, None);
         let note = Json::of(again).map_err(|error| ApiError::internal(&error))?;
         update.notes.insert(NOTE.to_owned(), note);
         let target = Target::Existing(session.clone());

@@ -14,9 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use everturn_core::{TenantId, Timestamp};
+use everturn_core::{KeyId, TenantId, Timestamp};
 use everturn_engine::{Engine, SubmissionKey};
-use everturn_http::named_submission;
+use everturn_http::{Caller, named_submission};
 use everturn_store::StoreError;
 use http::{HeaderMap, HeaderName};
 
@@ -48,11 +48,12 @@ pub(crate) struct Attempts {
     start: i64,
     /// When the server was started.
     begun: Instant,
+    started: Timestamp,
 }
 
 impl Default for Attempts {
     fn default() -> Self {
-        Self { kept: Arc::default(), start: minute(), begun: Instant::now() }
+        Self { kept: Arc::default(), start: minute(), begun: Instant::now(), started: Timestamp::now() }
     }
 }
 
@@ -106,10 +107,11 @@ impl Attempts {
     pub(crate) async fn begin(
         &self,
         engine: &Engine,
-        tenant: &TenantId,
+        caller: &Caller,
         headers: &HeaderMap,
         body: &[u8],
     ) -> Result<Option<Attempt>, StoreError> {
+        let tenant = &caller.tenant;
         let count =
             headers.get(&RETRY_COUNT).and_then(|count| count.to_str().ok()).and_then(|count| count.parse().ok());
         let (count, may_be_again) = match count {
@@ -117,12 +119,14 @@ impl Attempts {
             None if is_ai_sdk(headers) => (0, self.begun.elapsed() < UNCOUNTED),
             None => return Ok(None),
         };
-        let asked = named_submission(String::new(), tenant.as_str(), body).fingerprint;
+        // Another key is another client.
+        let key = caller.account.key.as_ref().map_or("", KeyId::as_str);
+        let asked = named_submission(String::new(), &format!("{tenant} {key}"), body).fingerprint;
         if let Some(name) = self.known(&asked, count, Seen::Lost) {
             return Ok(Some(self.attempt(engine, tenant, asked, name)));
         }
         // Before one whose connection seems to be open: two clients may have asked the same, and each has its turn.
-        let before = if may_be_again { self.before_start(engine, tenant, &asked).await? } else { None };
+        let before = if may_be_again { self.before_start(engine, tenant, &asked, count > 0).await? } else { None };
         if before.is_none()
             && let Some(name) = self.known(&asked, count, Seen::Open)
         {
@@ -140,7 +144,7 @@ impl Attempts {
         };
         if !self.keep(&asked, &name) {
             // Another attempt at the same request has found it in between.
-            return Box::pin(self.begin(engine, tenant, headers, body)).await;
+            return Box::pin(self.begin(engine, caller, headers, body)).await;
         }
         Ok(Some(self.attempt(engine, tenant, asked, name)))
     }
@@ -168,12 +172,13 @@ impl Attempts {
     }
 
     /// The newest turn that asked the same before the server was started, was not delivered, and that nobody has asked for
-    /// since.
+    /// since. One that was over by then counts only if it `may_be_over`: that it was delivered is kept a moment later.
     async fn before_start(
         &self,
         engine: &Engine,
         tenant: &TenantId,
         asked: &str,
+        may_be_over: bool,
     ) -> Result<Option<String>, StoreError> {
         for minute in (minute() - MINUTES_BEFORE..=self.start).rev() {
             for number in (0..SAME_MINUTE).rev() {
@@ -181,6 +186,7 @@ impl Attempts {
                 if !self.lock().taken.contains(&name)
                     && engine.was_submitted(tenant, &name).await?
                     && !engine.was_submitted(tenant, &delivered(&name)).await?
+                    && (may_be_over || !engine.was_over_at(tenant, &name, self.started).await?)
                     && self.take(&name)
                 {
                     return Ok(Some(name));

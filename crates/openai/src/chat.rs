@@ -19,6 +19,7 @@ use everturn_http::{
 };
 use everturn_store::{SessionRecord, TurnStatus};
 use http::HeaderMap;
+use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use crate::{
@@ -28,7 +29,7 @@ use crate::{
     delivery::until_delivered,
     description::{ChatErrors, ChatSchema, ChunkEvents, CompletionSchema},
     error::ApiError,
-    follow_up::missing_results,
+    follow_up::{Waiting, missing_results},
     messages::{Conversation, News, ToolResult, check_history},
     models::no_model,
     parameters::Parameters,
@@ -108,7 +109,7 @@ pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Bod
     let key = submission_key(&headers, OPERATION, &body)?;
     let attempt = match key {
         Some(_) => None,
-        None => api.attempts.begin(&api.engine, &caller.tenant, &headers, &body).await?,
+        None => api.attempts.begin(&api.engine, &caller, &headers, &body).await?,
     };
     let key = key.or_else(|| attempt.as_ref().map(|attempt| attempt.key(OPERATION, &body)));
     let asked = Asked { caller, model: request.model, parameters, key };
@@ -151,9 +152,11 @@ impl Api {
             let record = record.ok_or_else(|| ApiError::no_session(name))?;
             return self.start_in(asked, record, conversation).await;
         }
+        let system = conversation.system();
         if let News::Results(results) = &mut conversation.news
             && let Some(waiting) = self.find_waiting(&asked.caller, results).await?
-            && let Some(running) = self.go_on(asked, &waiting, results).await?
+            && self.is_for_agent_of(asked, &waiting).await?
+            && let Some(running) = self.go_on(asked, &waiting, results, system.as_deref()).await?
         {
             return Ok(running);
         }
@@ -175,7 +178,7 @@ impl Api {
             agent_tools: true,
             client_tools: Some(tools.clone()),
             overlay: Some(asked.parameters.overlay(None, agent.max_steps, 0)),
-            notes: [(NOTE.to_owned(), RawJson::empty_object())].into(),
+            notes: [(NOTE.to_owned(), note(&conversation.system().unwrap_or_default()))].into(),
             ..SessionUpdate::default()
         };
         let target = Target::New { agent: agent.name.clone() };
@@ -197,7 +200,7 @@ impl Api {
                 let waiting = self.waiting_in(&asked.caller, record, &mut results).await?;
                 let over = "the turn that these results are for is over, and the session has gone on without them; send a \
                             user message instead";
-                let running = self.go_on(asked, &waiting, &results).await?;
+                let running = self.go_on(asked, &waiting, &results, None).await?;
                 return running.ok_or_else(|| ApiError::conflict("turn_superseded", over).about("messages").for_good());
             }
             News::Said(content, results) => (content, results),
@@ -206,7 +209,7 @@ impl Api {
         let agent = self.agent_of(asked, &record).await?;
         check_images([&content], &agent)?;
         let target = Target::Existing(record.id.clone());
-        let update = update(asked, &record, &agent, 0);
+        let update = update(asked, &record, &agent, 0, None);
         let submission = Submission::Begin(vec![Message::User { content }]);
         let submit = submit(asked, target, update, submission, asked.key.clone());
         let started = self.engine.submit(submit).await.map_err(|error| ApiError::submit(error, Some(&record.id)))?;
@@ -238,6 +241,13 @@ impl Api {
             Err(SubmitError::UnknownAgent { .. }) => Ok(None),
             Err(error) => Err(ApiError::submit(error, None)),
         }
+    }
+
+    /// Whether a request that is whole in itself asks the agent that waits for its results. Another one goes on with the
+    /// conversation as its client has it.
+    async fn is_for_agent_of(&self, asked: &Asked, waiting: &Waiting) -> Result<bool, ApiError> {
+        let named = self.agent_named(asked).await?;
+        Ok(named.is_none_or(|named| named.name == waiting.record.config.agent))
     }
 
     /// The agent of a session, as it is without what the session has instead. It can be named, not changed.
@@ -304,11 +314,30 @@ impl Api {
     }
 }
 
-/// The settings of a session that goes on: those of the request, where they are the session's to have.
-pub(crate) fn update(asked: &Asked, record: &SessionRecord, agent: &Agent, steps_done: u32) -> SessionUpdate {
+/// What is noted of a session that a request has made: which system messages it began with.
+fn note(system: &str) -> RawJson {
+    let digest: [u8; 32] = Sha256::digest(system.as_bytes()).into();
+    let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    RawJson::of(&serde_json::json!({ "system": digest })).unwrap_or_else(|_| RawJson::empty_object())
+}
+
+/// The settings of a session that goes on: those of the request, where they are the session's to have. `system` is what a
+/// request that is whole in itself begins with: it counts from now on.
+pub(crate) fn update(
+    asked: &Asked,
+    record: &SessionRecord,
+    agent: &Agent,
+    steps_done: u32,
+    system: Option<&str>,
+) -> SessionUpdate {
     let (parameters, own) = (&asked.parameters, record.config.overlay.as_ref());
-    let overlay = if record.config.notes.contains_key(NOTE) {
-        Some(parameters.overlay(own, agent.max_steps, steps_done))
+    let overlay = if let Some(noted) = record.config.notes.get(NOTE) {
+        let mut overlay = parameters.overlay(own, agent.max_steps, steps_done);
+        if let Some(system) = system {
+            // Most clients say the same again.
+            overlay.system = (note(system) != *noted).then(|| system.to_owned());
+        }
+        Some(overlay)
     } else {
         parameters.overlay_of_other(own, agent.max_steps, steps_done)
     };

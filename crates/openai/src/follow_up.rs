@@ -119,18 +119,19 @@ pub(crate) fn missing_results(missing: &[String]) -> ApiError {
 
 impl Api {
     /// Goes on with the turn that waits for these results, or has gone on with them before; with another in its place if it
-    /// has failed with them; `None` if it is over without them.
+    /// has failed with them; `None` if it is over without them. `system` is what the request has as system, if it says so.
     pub(crate) async fn go_on(
         &self,
         asked: &Asked,
         waiting: &Waiting,
         results: &[ToolResult],
+        system: Option<&str>,
     ) -> Result<Option<Running>, ApiError> {
         let rested = self.rested(asked, waiting, results).await?;
         let waiting = rested.as_ref().unwrap_or(waiting);
         waiting.check_complete(results)?;
         let agent = self.agent_of(asked, &waiting.record).await?;
-        let update = update(asked, &waiting.record, &agent, waiting.steps());
+        let update = update(asked, &waiting.record, &agent, waiting.steps(), system);
         let (submission, key) = waiting.submission(results);
         let (target, named) = (Target::Existing(waiting.record.id.clone()), key.fingerprint.clone());
         match self.engine.submit(submit(asked, target, update, submission, Some(key))).await {

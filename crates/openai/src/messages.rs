@@ -127,6 +127,18 @@ impl Conversation {
         Ok(Self { messages, news, goes_on, files, ids })
     }
 
+    /// The system messages that it begins with, as one text. `None` where the request brings results only, and not the
+    /// conversation that they belong to.
+    pub(crate) fn system(&self) -> Option<String> {
+        let texts = self.messages.iter().map_while(|message| match message {
+            Message::System { content } => Some(content.as_str()),
+            Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
+        });
+        let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+        let is_whole = self.messages.iter().any(|message| matches!(message, Message::User { .. }));
+        (is_whole || !texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
     /// Where the last of its calls was made, if we have made one.
     pub(crate) fn last_place(&self) -> Option<CallPlace> {
         let calls = self.messages.iter().rev().flat_map(Message::tool_uses);

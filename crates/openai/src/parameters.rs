@@ -240,7 +240,7 @@ mod tests {
         check(
             "",
             expect![
-                "Mode { stream: false, usage: false, progress: false } [] Overlay { instructions: None, model: None, tools: None, max_steps: Some(28), temperature: None, max_output_tokens: None }"
+                "Mode { stream: false, usage: false, progress: false } [] Overlay { instructions: None, system: None, model: None, tools: None, max_steps: Some(28), temperature: None, max_output_tokens: None }"
             ],
         );
         check(
@@ -248,13 +248,13 @@ mod tests {
                "temperature":0.7,"max_tokens":5,"max_completion_tokens":7,"n":1,"stop":[ ],"tool_choice":"auto","top_p":1,
                "tools":[{"type":"function","function":{"name":"f","strict":true}}],"response_format":{"type":"text"}"#,
             expect![[
-                r#"Mode { stream: true, usage: true, progress: true } ["f"] Overlay { instructions: None, model: None, tools: None, max_steps: Some(43), temperature: Some(700), max_output_tokens: Some(7) }"#
+                r#"Mode { stream: true, usage: true, progress: true } ["f"] Overlay { instructions: None, system: None, model: None, tools: None, max_steps: Some(43), temperature: Some(700), max_output_tokens: Some(7) }"#
             ]],
         );
         check(
             r#""tool_choice":"none","tools":[{"type":"function","function":{"name":"f"}}]"#,
             expect![
-                "Mode { stream: false, usage: false, progress: false } [] Overlay { instructions: None, model: None, tools: None, max_steps: Some(28), temperature: None, max_output_tokens: None }"
+                "Mode { stream: false, usage: false, progress: false } [] Overlay { instructions: None, system: None, model: None, tools: None, max_steps: Some(28), temperature: None, max_output_tokens: None }"
             ],
         );
     }
@@ -300,13 +300,13 @@ mod tests {
         check(
             r#""reasoning_effort":"none""#,
             expect![
-                "Mode { stream: false, usage: false, progress: false } [] Overlay { instructions: None, model: None, tools: None, max_steps: Some(28), temperature: None, max_output_tokens: None } off"
+                "Mode { stream: false, usage: false, progress: false } [] Overlay { instructions: None, system: None, model: None, tools: None, max_steps: Some(28), temperature: None, max_output_tokens: None } off"
             ],
         );
         check(
             r#""reasoning_effort":"xhigh""#,
             expect![
-                "Mode { stream: false, usage: false, progress: false } [] Overlay { instructions: None, model: None, tools: None, max_steps: Some(28), temperature: None, max_output_tokens: None } xhigh"
+                "Mode { stream: false, usage: false, progress: false } [] Overlay { instructions: None, system: None, model: None, tools: None, max_steps: Some(28), temperature: None, max_output_tokens: None } xhigh"
             ],
         );
         check(

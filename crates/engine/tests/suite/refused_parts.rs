@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use everturn_core::{Block, Content, EffectClass, Message, submission::Submission};
-use everturn_models::{ModelErrorKind, ModelRequest};
+use everturn_models::{ModelErrorKind, ModelFinish, ModelRequest};
 
 use super::{compaction::is_summary, harness::*};
 
@@ -80,5 +80,32 @@ async fn a_part_that_is_refused_later_does_not_block_its_session() {
         let last = model.requests().pop().unwrap();
         assert!(!has_part(&last) && format!("{:?}", last.messages).contains("even"), "{part:?}: {:?}", last.messages);
         assert!(world.act(Act::History).await.contains("third"), "people still see all of it");
+    }
+}
+
+/// A provider that begins to answer and refuses then is not refusing what came before: the turn ends at once, and so do later ones.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_within_a_call_ends_the_turn() {
+    for (refused, end) in [
+        (fail(ModelErrorKind::Rejected), "failed LLM_PROVIDER_ERROR (for good)"),
+        (finish(ModelFinish::Refusal, None), "refused"),
+    ] {
+        let model = ScriptedModel::thinking("test/one", move |request| {
+            let is_first = !request.messages.iter().any(|message| matches!(message, Message::Assistant { .. }));
+            match is_first {
+                true => vec![say("Well."), stop()],
+                false => vec![call_begins(0, "peek"), refused.clone()],
+            }
+        });
+        let setup = Setup::with_models([model.clone()]).trusted("peek", EffectClass::ReadOnly, Behaviour::Echo);
+        let world = World::start(setup).await;
+        assert!(world.act(Act::User("first")).await.ends_with("completed\n"));
+        for message in ["second", "third", "fourth", "fifth"] {
+            let before = model.requests().len();
+            let transcript = world.act(Act::User(message)).await;
+            let made = model.requests().len() - before;
+            assert!(made <= 12, "{message}: {made} calls: {transcript}");
+            assert!(transcript.contains(end), "{message}: {transcript}");
+        }
     }
 }

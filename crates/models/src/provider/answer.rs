@@ -80,6 +80,11 @@ impl Answer {
         self.ready.pop_front()
     }
 
+    /// Whether such an event is about to be given out.
+    pub(super) fn is_any_ready(&self, is: impl Fn(&ModelEvent) -> bool) -> bool {
+        self.ready.iter().any(is)
+    }
+
     /// Whether there is nothing to give out at the moment.
     pub(super) fn is_silent(&self) -> bool {
         self.ready.is_empty()

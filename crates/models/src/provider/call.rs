@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use super::{
     answer::{Answer, Decoder},
-    attempt::Unfinished,
+    attempt::{Unfinished, shows},
     describe::Questions,
     failure::{Failures, Fault, Report},
     frames::Frames,
@@ -142,6 +142,8 @@ pub(super) struct AnswerStream {
     origin: Origin,
     /// What the provider said of the failure, until somebody takes it.
     report: Option<Report>,
+    /// Whether anything of the answer was given out.
+    has_shown: bool,
 }
 
 impl AnswerStream {
@@ -160,6 +162,7 @@ impl AnswerStream {
             failures,
             origin,
             report: None,
+            has_shown: false,
         }
     }
 
@@ -195,6 +198,13 @@ impl AnswerStream {
     fn fail(&mut self, fault: Fault) {
         self.answer.release_text();
         if let Fault::Reported(report) = &fault {
+            if report.is_declined() && (self.has_shown || self.answer.is_any_ready(shows)) {
+                // What was shown stays, and the rest will not come.
+                self.answer.notice(format!("the provider stopped the answer: {}", report.shown()));
+                self.answer.finish(ModelFinish::Refusal);
+                self.frames = None;
+                return self.end(None);
+            }
             self.report = Some(report.clone());
         }
         self.failure = Some(self.failures.fault(fault));
@@ -263,6 +273,7 @@ impl Stream for AnswerStream {
         let this = &mut *self;
         loop {
             if let Some(event) = this.answer.pop() {
+                this.has_shown |= shows(&event);
                 return Poll::Ready(Some(Ok(event)));
             }
             if let Some(failure) = this.failure.take() {

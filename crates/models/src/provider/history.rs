@@ -8,7 +8,11 @@ use std::{borrow::Cow, cell::Cell, collections::HashMap};
 
 use everturn_core::{Block, Content, Message, ToolUse};
 
-use super::{learned::MediaDigest, left_out, wire::Ask};
+use super::{
+    learned::MediaDigest,
+    left_out::{self, Oldest},
+    wire::Ask,
+};
 use crate::model::DocumentContent;
 
 /// One entry of a conversation.
@@ -86,7 +90,8 @@ pub(super) fn system_as_text(text: &str) -> String {
 
 /// The conversation, without its standing instructions.
 pub(super) fn entries<'a>(ask: &Ask<'a>, result_images: ResultImages) -> Vec<Entry<'a>> {
-    let reader = Reader { ask: *ask, oldest: Cell::new(left_out::oldest(ask.request, ask.learned)) };
+    let Oldest { images, media } = left_out::oldest(ask.request, ask.learned);
+    let reader = Reader { ask: *ask, images_beyond: Cell::new(images), media_beyond: Cell::new(media) };
     let mut entries: Vec<Entry<'a>> = Vec::new();
     let mut names: HashMap<&str, &str> = HashMap::new();
     let mut loose_images: Vec<&str> = Vec::new();
@@ -150,7 +155,9 @@ fn push_user<'a>(entries: &mut Vec<Entry<'a>>, mut parts: Vec<Part<'a>>) {
 struct Reader<'r> {
     ask: Ask<'r>,
     /// How many more images are left out because there are too many.
-    oldest: Cell<usize>,
+    images_beyond: Cell<usize>,
+    /// How many more images and documents are left out because they have too many bytes.
+    media_beyond: Cell<usize>,
 }
 
 impl<'r> Reader<'r> {
@@ -179,7 +186,11 @@ impl<'r> Reader<'r> {
     /// A document that the provider may take as it is; its text where there is nothing else or that was refused.
     fn document(&self, document: &'r DocumentContent) -> Part<'r> {
         match &document.base64 {
-            Some(base64) if !self.ask.learned.media.contains(&MediaDigest::of(base64)) => Part::Document(document),
+            Some(base64)
+                if !self.ask.learned.media.contains(&MediaDigest::of(base64)) && !is_one_of(&self.media_beyond) =>
+            {
+                Part::Document(document)
+            }
             Some(_) | None => Part::text(&document.text),
         }
     }
@@ -213,10 +224,15 @@ impl<'r> Reader<'r> {
         if learned.is_blind || is_refused() {
             return Some(IMAGE_REFUSED);
         }
-        let oldest = self.oldest.get();
-        self.oldest.set(oldest.saturating_sub(1));
-        (oldest > 0).then_some(IMAGE_BEYOND)
+        (is_one_of(&self.images_beyond) || is_one_of(&self.media_beyond)).then_some(IMAGE_BEYOND)
     }
+}
+
+/// Whether one is among those that are left out, of which there is one less then.
+fn is_one_of(left: &Cell<usize>) -> bool {
+    let before = left.get();
+    left.set(before.saturating_sub(1));
+    before > 0
 }
 
 fn proven_thinking(content: &Content) -> Option<(&str, &str)> {

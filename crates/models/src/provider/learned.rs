@@ -83,8 +83,10 @@ pub(super) struct Learned {
     pub(super) image_forms: HashMap<MediaDigest, ImageForm>,
     /// The most images that it takes in one call.
     pub(super) max_images: Option<usize>,
-    /// The most bytes of images that it takes in one call, where a request was too large with more.
-    pub(super) max_image_bytes: Option<usize>,
+    /// The most bytes of images and documents that it takes in one call, where a request was too large with more.
+    pub(super) max_media_bytes: Option<usize>,
+    /// The most bytes of images and documents that it has taken in one call.
+    pub(super) proven_media_bytes: usize,
     /// The most tools that it takes in one call.
     pub(super) max_tools: Option<usize>,
     /// Whether it is to be called through OpenAI's Responses rather than chat completions.
@@ -116,7 +118,8 @@ impl Learned {
         self.refused_window = least(self.refused_window, other.refused_window);
         let fewest = |a: Option<usize>, b: Option<usize>| [a, b].into_iter().flatten().min();
         self.max_images = fewest(self.max_images, other.max_images);
-        self.max_image_bytes = fewest(self.max_image_bytes, other.max_image_bytes);
+        self.proven_media_bytes = self.proven_media_bytes.max(other.proven_media_bytes);
+        self.max_media_bytes = fewest(self.max_media_bytes, other.max_media_bytes);
         self.max_tools = fewest(self.max_tools, other.max_tools);
         self.rate = other.rate.or(self.rate);
         self.max_output = least(self.max_output, other.max_output);

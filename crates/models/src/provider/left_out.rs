@@ -6,93 +6,145 @@ use super::learned::{Learned, MediaDigest};
 use crate::model::ModelRequest;
 
 /// What of a request's images and documents is not sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct LeftOut {
     /// Images of a model that reads none.
     unseen: usize,
     /// Images and documents that the provider refuses.
     refused: usize,
-    /// The oldest images, beyond the number that the model takes.
-    beyond: usize,
-    /// The oldest images, beyond the bytes that one request may have. Some of them may be beyond that number too.
-    too_heavy: usize,
+    /// The oldest of the others.
+    oldest: Oldest,
+    /// What is sent.
+    sent: Vec<Medium>,
 }
 
-/// How many of the oldest images are left out, of those that are neither refused nor for a model that reads none.
-pub(super) fn oldest(request: &ModelRequest, learned: &Learned) -> usize {
-    if learned.max_images.is_none() && learned.max_image_bytes.is_none() {
-        return 0;
+/// How many of the oldest images and documents are left out, of those that are neither refused nor for a model that reads none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Oldest {
+    /// Images beyond the number that the model takes.
+    pub(super) images: usize,
+    /// Of the rest, images and documents beyond the bytes that one request may have. Documents are given as text then.
+    pub(super) media: usize,
+}
+
+/// An image, or a document that is given whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Medium {
+    digest: MediaDigest,
+    bytes: usize,
+    is_image: bool,
+}
+
+/// How many of the oldest are left out.
+pub(super) fn oldest(request: &ModelRequest, learned: &Learned) -> Oldest {
+    let has_limit = learned.max_images.is_some() || learned.max_media_bytes.is_some();
+    if has_limit { left_out(request, learned).oldest } else { Oldest::default() }
+}
+
+/// How many bytes of images and documents are sent.
+pub(super) fn sent_bytes(request: &ModelRequest, learned: &Learned) -> usize {
+    left_out(request, learned).sent.iter().map(|medium| medium.bytes).sum()
+}
+
+/// What to do about a request that was too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lighter {
+    /// Send at most so many bytes of images and documents.
+    Bytes(usize),
+    /// Leave out the only one that is sent.
+    Without(MediaDigest),
+}
+
+/// How to make a request smaller that was too large. `None` where it has neither images nor documents.
+pub(super) fn lighter(request: &ModelRequest, learned: &Learned) -> Option<Lighter> {
+    let sent = left_out(request, learned).sent;
+    match sent.as_slice() {
+        [] => None,
+        [only] => Some(Lighter::Without(only.digest)),
+        several => {
+            let total = several.iter().map(|medium| medium.bytes).sum::<usize>();
+            // As much as was taken before, if that is known; it may have been beside a shorter text.
+            let proven = Some(learned.proven_media_bytes).filter(|proven| *proven < total);
+            Some(Lighter::Bytes(proven.unwrap_or(0).max(total / 3 * 2)))
+        }
     }
-    let LeftOut { beyond, too_heavy, .. } = left_out(request, learned).0;
-    beyond.max(too_heavy)
-}
-
-/// The most bytes of images to send after a request was too large: less than it had. Nothing where it had one image at most.
-pub(super) fn lighter(request: &ModelRequest, learned: &Learned) -> Option<usize> {
-    let (LeftOut { beyond, too_heavy, .. }, sizes) = left_out(request, learned);
-    let sent = sizes.get(beyond.max(too_heavy)..)?;
-    (sent.len() > 1).then(|| sent.iter().sum::<usize>() / 3 * 2)
 }
 
 /// What to tell of it, in every call that it is left out of.
 pub(super) fn notices(request: &ModelRequest, learned: &Learned, model: &str) -> Vec<String> {
-    let has_limit = learned.max_images.is_some() || learned.max_image_bytes.is_some();
+    let has_limit = learned.max_images.is_some() || learned.max_media_bytes.is_some();
     if !learned.is_blind && learned.media.is_empty() && !has_limit {
         return Vec::new();
     }
-    let LeftOut { unseen, refused, beyond, too_heavy } = left_out(request, learned).0;
+    let LeftOut { unseen, refused, oldest, .. } = left_out(request, learned);
     let most = learned.max_images.unwrap_or(0);
     let refused = match refused {
         0 => None,
         1 => Some(format!("an image or document is left out: the provider of {model} refuses it")),
         _ => Some(format!("{refused} images and documents are left out: the provider of {model} refuses them")),
     };
-    let beyond_count = beyond;
-    let beyond = match beyond {
+    let too_many = match oldest.images {
         0 => None,
         1 => Some(format!("the oldest image is left out: {model} takes at most {most}")),
-        _ => Some(format!("the {beyond} oldest images are left out: {model} takes at most {most}")),
+        count => Some(format!("the {count} oldest images are left out: {model} takes at most {most}")),
     };
-    let too_heavy = match too_heavy {
-        _ if too_heavy <= beyond_count => None,
-        1 => Some(format!("the oldest image is left out: the provider of {model} takes no larger requests")),
-        _ => Some(format!(
-            "the {too_heavy} oldest images are left out: the provider of {model} takes no larger requests"
-        )),
+    let limit = format!("the provider of {model} takes no larger requests");
+    let too_heavy = match oldest.media {
+        0 => None,
+        1 => Some(format!("the oldest image or document is left out: {limit}")),
+        count => Some(format!("the {count} oldest images and documents are left out: {limit}")),
     };
     let unseen = (unseen > 0).then(|| format!("images are left out: {model} reads none"));
-    [unseen, refused, beyond, too_heavy].into_iter().flatten().collect()
+    [unseen, refused, too_many, too_heavy].into_iter().flatten().collect()
 }
 
-/// What is left out, and the bytes of each image that is neither refused nor for a model that reads none.
-fn left_out(request: &ModelRequest, learned: &Learned) -> (LeftOut, Vec<usize>) {
-    let is_refused = |content: &str| !learned.media.is_empty() && learned.media.contains(&MediaDigest::of(content));
-    let (mut left_out, mut sizes) = (LeftOut::default(), Vec::new());
+fn left_out(request: &ModelRequest, learned: &Learned) -> LeftOut {
+    let mut left_out = LeftOut::default();
     for message in request.messages.iter() {
         let blocks = match message {
             Message::User { content } | Message::Tool { content, .. } => content.blocks(),
             Message::System { .. } | Message::Assistant { .. } => &[],
         };
         for block in blocks {
-            match block {
-                Block::Image { .. } if learned.is_blind => left_out.unseen += 1,
-                Block::Image { url } if is_refused(url) => left_out.refused += 1,
-                // An address is fetched by the provider.
-                Block::Image { url } => sizes.push(if url.starts_with("data:") { url.len() } else { 0 }),
-                Block::Document { id, .. } => {
-                    let whole = request.documents.get(id).and_then(|document| document.base64.as_deref());
-                    left_out.refused += usize::from(whole.is_some_and(is_refused));
+            let (content, is_image) = match block {
+                Block::Image { .. } if learned.is_blind => {
+                    left_out.unseen += 1;
+                    continue;
                 }
-                Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) => {}
+                Block::Image { url } => (url.as_str(), true),
+                Block::Document { id, .. } => {
+                    match request.documents.get(id).and_then(|document| document.base64.as_deref()) {
+                        Some(whole) => (whole, false),
+                        None => continue,
+                    }
+                }
+                Block::Text(_) | Block::Thinking { .. } | Block::ToolUse(_) => continue,
+            };
+            let digest = MediaDigest::of(content);
+            // What has an address is fetched by the provider.
+            let bytes = if is_image && !content.starts_with("data:") { 0 } else { content.len() };
+            match learned.media.contains(&digest) {
+                true => left_out.refused += 1,
+                false => left_out.sent.push(Medium { digest, bytes, is_image }),
             }
         }
     }
-    left_out.beyond = learned.max_images.map_or(0, |most| sizes.len().saturating_sub(most));
-    left_out.too_heavy = learned.max_image_bytes.map_or(0, |most| too_heavy(&sizes, most));
-    (left_out, sizes)
+    let sent = &mut left_out.sent;
+    let images = sent.iter().filter(|medium| medium.is_image).count();
+    left_out.oldest.images = learned.max_images.map_or(0, |most| images.saturating_sub(most));
+    let mut too_many = left_out.oldest.images;
+    sent.retain(|medium| {
+        let is_beyond = medium.is_image && too_many > 0;
+        too_many -= usize::from(is_beyond);
+        !is_beyond
+    });
+    let sizes: Vec<usize> = sent.iter().map(|medium| medium.bytes).collect();
+    left_out.oldest.media = learned.max_media_bytes.map_or(0, |most| too_heavy(&sizes, most));
+    sent.drain(..left_out.oldest.media);
+    left_out
 }
 
-/// How many of the oldest images are to go so that the others have at most so many bytes. The newest one stays.
+/// How many of the oldest are to go so that the others have at most so many bytes. The newest one stays.
 ///
 /// Whenever there are too many, half of the bytes go at once: what a provider has cached of a conversation is lost each time.
 fn too_heavy(sizes: &[usize], most: usize) -> usize {

@@ -3,8 +3,8 @@
 use std::{io::Cursor, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use everturn_core::{Block, Content, Message};
-use everturn_models::{Model, ModelRequest, OpenAiWire, Provider, ProviderConfig, ProviderKind};
+use everturn_core::{Block, Content, DocumentId, Message};
+use everturn_models::{DocumentContent, Model, ModelRequest, OpenAiWire, Provider, ProviderConfig, ProviderKind};
 use image::{DynamicImage, ImageFormat, Rgba, RgbaImage};
 use serde_json::json;
 
@@ -138,7 +138,8 @@ async fn images_that_are_too_large_are_made_smaller() {
     }
 }
 
-/// Where photos have piled up until a request is too large, the oldest go. The size is remembered.
+/// Where photos have piled up until a request is too large, the oldest go. The size is remembered, also where it is told with
+/// 400.
 #[tokio::test]
 async fn the_oldest_images_go_where_a_request_is_too_large() {
     let photo = |width| picture(width, 40, ImageFormat::Png);
@@ -157,4 +158,53 @@ async fn the_oldest_images_go_where_a_request_is_too_large() {
         refused += server.seen().len() - asked - 1;
     }
     assert_eq!(refused, 1);
+}
+
+/// Documents give way as images do, to their text; the newest image stays.
+#[tokio::test]
+async fn large_documents_do_not_push_out_the_newest_image() {
+    let file = |number: usize| format!("JVBERi0{number}").repeat(1000);
+    let documents = (0..3).map(|number| {
+        let content = DocumentContent {
+            name: format!("{number}.pdf"),
+            media_type: "application/pdf".into(),
+            text: format!("text of {number}"),
+            base64: Some(file(number).into()),
+        };
+        (DocumentId::mint(), content)
+    });
+    let documents: std::collections::HashMap<_, _> = documents.collect();
+    let photo = picture(60, 20, ImageFormat::Png);
+    let limit = file(2).len() + photo.len() + 3000;
+    let server = judged(move |seen: &Seen| match seen.body.len() > limit {
+        true => ("413 Payload Too Large", "too large".to_owned()),
+        false => {
+            let text =
+                json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "ok" } });
+            let end = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" } });
+            ("200 OK", format!("data: {text}\n\ndata: {end}\n\ndata: {{\"type\":\"message_stop\"}}\n\n"))
+        }
+    })
+    .await;
+    let config = ProviderConfig { base_url: Some(server.url.clone()), ..ProviderConfig::new(ProviderKind::Anthropic) };
+    let model = Provider::new("test", config).unwrap().model("claude-opus-5-5");
+    let png = photo.split_once(',').map(|(_, base64)| base64.to_owned()).unwrap();
+    let mut ids: Vec<_> = documents.keys().cloned().collect();
+    ids.sort_by_key(|id| documents[id].name.clone());
+    let mut messages: Vec<Message> = Vec::new();
+    for id in ids {
+        let name = documents[&id].name.clone();
+        messages.push(Message::User { content: Content::Blocks(vec![Block::Document { id, name }]) });
+        messages.push(Message::assistant("I see."));
+    }
+    let mut request = questions(&[&photo]);
+    messages.extend(request.messages.iter().cloned());
+    (request.messages, request.documents) = (messages.into(), Arc::new(documents));
+    for requests in [2, 3] {
+        let answered = answer(&*model, request.clone()).await;
+        assert!(answered.ends_with(OK) && answered.contains("takes no larger requests"), "{answered}");
+        let body = server.last_body();
+        assert!(body.contains(&png) && body.contains("text of 0") && !body.contains(&file(0)));
+        assert_eq!(server.seen().len(), requests);
+    }
 }

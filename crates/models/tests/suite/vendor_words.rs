@@ -88,6 +88,37 @@ async fn policies_decline() {
     }
 }
 
+/// What was shown before a filter or a policy stopped the answer stays, and the rest is declined: it is no failure.
+#[tokio::test]
+async fn an_answer_that_is_stopped_is_declined() {
+    let words = "This content was flagged for a possible risk.";
+    let delta = json!({ "type": "response.output_text.delta", "output_index": 0, "delta": "Mix " });
+    let error = json!({ "code": "misalignment_policy_violation", "message": words });
+    let failed = json!({ "type": "response.failed", "response": { "status": "failed", "error": error } });
+    let chunk = json!({ "choices": [{ "delta": { "content": "Mix " } }] });
+    let chat = json!({ "error": { "code": "cyber_policy", "message": words } });
+    let start = json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "tool_use", "id": "c", "name": "clock", "input": {} } });
+    let blocked = json!({ "type": "error", "error": { "type": "invalid_request_error", "message": "Output blocked by content filtering policy" } });
+    for (kind, wire, frames, begun, words) in [
+        (ProviderKind::OpenAi, Some(OpenAiWire::Responses), [delta, failed], "text: Mix \n", words),
+        (ProviderKind::OpenAi, Some(OpenAiWire::Chat), [chunk, chat], "text: Mix \n", words),
+        (
+            ProviderKind::Anthropic,
+            None,
+            [start, blocked],
+            "call 0 started: clock\n",
+            "Output blocked by content filtering policy",
+        ),
+    ] {
+        let body: String = frames.iter().map(|frame| format!("data: {frame}\n\n")).collect();
+        let (server, model) = model(kind, wire, move |_| ("200 OK", body.clone())).await;
+        let shown = answer(&*model, plain("how?")).await;
+        assert!(shown.starts_with(&format!("{begun}notice: the provider stopped the answer: {words}\n")), "{shown}");
+        assert!(shown.ends_with("finished: Refusal ?"), "{shown}");
+        assert_eq!(server.seen().len(), 1);
+    }
+}
+
 /// Whoever writes the filter's words gets no refusal by it.
 #[tokio::test]
 async fn a_quoted_filter_is_none() {

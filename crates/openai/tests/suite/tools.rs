@@ -347,3 +347,45 @@ async fn who_brings_no_tools_gets_no_calls() {
     let clash = json!({ "messages": [user("go")], "tools": [tool("calculator")] });
     assert_eq!(server.chat(clash).await.refusal(400).1, "tools");
 }
+
+/// Frameworks change the system messages between steps: agents hand over, instructions tell how things stand.
+#[tokio::test]
+async fn the_system_messages_of_a_follow_up_count() {
+    let calls = || Reply::calls("", &[("a", json!({}))]);
+    let server = Server::start([calls(), calls(), calls(), Reply::says(&["done"])]).await;
+    let system = |text: &str| json!({ "role": "system", "content": text });
+    let mut said = vec![user("go")];
+    for text in [Some("one"), Some("one"), Some("two"), None] {
+        let messages: Vec<_> = text.map(system).into_iter().chain(said.clone()).collect();
+        let completion = server.chat(json!({ "messages": messages, "tools": [tool("a")] })).await.json(200);
+        said.push(message(&completion).clone());
+        let calls = message(&completion)["tool_calls"].as_array().cloned().unwrap_or_default();
+        said.extend(calls.iter().map(|call| result(call, "ok")));
+    }
+    let asked = server.script.asked();
+    let systems: Vec<_> = asked.iter().map(|asked| asked.system.rsplit("\n\n").next().unwrap_or_default()).collect();
+    let own = systems[3];
+    assert_eq!(systems[..3], ["one", "one", "two"]);
+    assert!(!own.contains("one") && !own.contains("two"), "{own}");
+    assert_eq!(asked[0].system, asked[1].system, "to the letter, for the sake of caches");
+    assert!(asked[3].messages.len() > asked[2].messages.len(), "the turn has gone on");
+    let sessions = server.engine.sessions(&everturn_core::TenantId::local(), None, 10).await.unwrap();
+    assert_eq!(sessions.len(), 1);
+}
+
+/// A handoff to another agent goes on with the conversation as its client has it.
+#[tokio::test]
+async fn results_for_another_agent_begin_a_session_of_its_own() {
+    let server = Server::start([Reply::calls("", &[("a", json!({}))]), Reply::says(&["hola"])]).await;
+    let first = json!({ "messages": [user("go")], "tools": [tool("a")] });
+    let completion = server.chat(first).await.json(200);
+    let said = json!([user("go"), message(&completion), result(&message(&completion)["tool_calls"][0], "handed over")]);
+    let other = server.chat(json!({ "model": "second", "messages": said.clone() })).await.json(200);
+    assert_eq!(message(&other)["content"], "hola");
+    assert_ne!(other["session_id"], completion["session_id"]);
+    let asked = server.script.asked();
+    assert!(format!("{:?}", asked[1].messages).contains("handed over"));
+    let refused =
+        server.chat(json!({ "model": "second", "messages": said, "session_id": completion["session_id"] })).await;
+    assert!(refused.message().contains("cannot be changed"), "{}", refused.message());
+}

@@ -60,8 +60,8 @@ pub(super) enum Change {
     AllImages,
     /// The oldest images beyond so many.
     MaxImages(usize),
-    /// The oldest images beyond so many bytes of images.
-    MaxImageBytes(usize),
+    /// The oldest images and documents beyond so many bytes.
+    MaxMediaBytes(usize),
     /// The last tools beyond so many.
     MaxTools(usize),
     /// These proofs of reasoning.
@@ -162,7 +162,7 @@ impl Changes {
             Change::Format(format) => learned.media.insert(format),
             Change::AllImages => !std::mem::replace(&mut learned.is_blind, true),
             Change::MaxImages(most) => learned.max_images.replace(most).is_none_or(|before| before > most),
-            Change::MaxImageBytes(most) => learned.max_image_bytes.replace(most).is_none_or(|before| before > most),
+            Change::MaxMediaBytes(most) => learned.max_media_bytes.replace(most).is_none_or(|before| before > most),
             Change::MaxTools(most) => learned.max_tools.replace(most).is_none_or(|before| before > most),
         }
     }

@@ -197,7 +197,7 @@ impl Adapting {
 }
 
 /// Whether an event is a part of the answer.
-pub(super) fn shows(event: &ModelEvent) -> bool {
+pub(in crate::provider) fn shows(event: &ModelEvent) -> bool {
     match event {
         ModelEvent::Alive | ModelEvent::Notice(_) | ModelEvent::Used(_) => false,
         ModelEvent::Text(_)

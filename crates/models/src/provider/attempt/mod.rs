@@ -20,19 +20,19 @@ use everturn_core::Usage;
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
-pub(super) use self::unfinished::Unfinished;
 use self::{
     adapting::Adapting,
     search::Search,
     trial::{Symptom, Trials},
 };
+pub(super) use self::{adapting::shows, unfinished::Unfinished};
 use super::{
     adapt::{self, Change, Changes},
     call::{AnswerStream, Caller, Origin, Refused},
     chat,
     failure::Report,
     learned::{ImageForm, Learned, declaration},
-    left_out,
+    left_out::{self, Lighter},
     media::{self, Limits},
     responses, tool_names,
     wire::{Wire, Written},
@@ -359,6 +359,12 @@ impl Attempt {
 
     /// Keeps what was found out: the provider answers.
     fn succeed(mut self) {
+        let media_bytes = left_out::sent_bytes(&self.request, &self.learned);
+        if media_bytes > self.learned.proven_media_bytes {
+            self.caller.memory.learn(&self.model, |known| {
+                known.proven_media_bytes = known.proven_media_bytes.max(media_bytes);
+            });
+        }
         if self.changes.count > 0 {
             // A value that is refused says nothing about others.
             self.learned.fields.retain(|field| !self.changes.values.contains(field));
@@ -368,8 +374,8 @@ impl Attempt {
         }
     }
 
-    /// A request that has too many bytes goes with small images, then without the oldest of them, then without images and
-    /// documents: to summarise the conversation would not make them smaller.
+    /// A request that has too many bytes goes with small images, then without the oldest images and documents, then without
+    /// the last one: to summarise the conversation would not make them smaller.
     async fn leave_media_out(&mut self, report: &Report) -> bool {
         if !report.is_about_bytes() {
             return false;
@@ -377,8 +383,10 @@ impl Attempt {
         if self.change_all_forms(ImageForm::Small).await {
             return true;
         }
-        let fewer = left_out::lighter(&self.request, &self.learned).map(Change::MaxImageBytes);
-        let change = fewer.or_else(|| adapt::all_media(&self.request, &self.learned));
+        let change = left_out::lighter(&self.request, &self.learned).map(|lighter| match lighter {
+            Lighter::Bytes(most) => Change::MaxMediaBytes(most),
+            Lighter::Without(only) => Change::Media(vec![only]),
+        });
         self.changes.count < MAX_CHANGES && change.is_some_and(|change| self.changes.apply(change, &mut self.learned))
     }
 }

@@ -32,6 +32,7 @@ pub(super) const OVERFLOW: &[&str] = &[
     "exceeds the maximum allowed input length",
     "exceeds the context length",
     "exceeds the limit of",
+    "request payload size exceeds the limit",
     // vLLM, of the room that is left for an answer.
     "must be at least 1, got -",
     "input tokens exceed the configured limit",

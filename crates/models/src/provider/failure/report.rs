@@ -53,6 +53,9 @@ const DECLINED: &[&str] = &[
     FLAGGED,
 ];
 
+/// What Gemini says of too many bytes, with 400.
+const TOO_LARGE_GEMINI: &str = "request payload size exceeds the limit";
+
 /// The names that vendors give to a fault of their own: Anthropic, OpenAI, Gemini.
 const FAULTS: &[&str] = &["api_error", "server_error", "internal_error", "internal_server_error", "INTERNAL"];
 
@@ -345,7 +348,7 @@ impl Report {
     pub(in crate::provider) fn is_about_bytes(&self) -> bool {
         (self.http == Some(413) && !self.is_rate())
             || self.has_label(&["request_too_large"])
-            || self.words.to_lowercase().contains("image data")
+            || ["image data", TOO_LARGE_GEMINI].iter().any(|phrase| self.words.to_lowercase().contains(phrase))
     }
 
     /// Whether the account has no money. Gemini says so of every limit, but then it also says when to ask again.
