@@ -136,7 +136,8 @@ impl Engine {
             None => {}
         }
         let used_elsewhere = Some(used_before);
-        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state, used_elsewhere };
+        let (epoch, version) = (receipt.epoch, Some(receipt.version));
+        let owned = Owned { tenant, session, agent, config, turn, epoch, state, used_elsewhere, version };
         Ok(self.run(owned, earlier, enlisted, slot.take()))
     }
 
@@ -276,7 +277,8 @@ impl Engine {
         enlisted.live.tail.publish(segment);
         self.0.watchers.tell(&tenant, &session);
         let used_elsewhere = Some(used_elsewhere);
-        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state, used_elsewhere };
+        let (epoch, version) = (receipt.epoch, Some(receipt.version));
+        let owned = Owned { tenant, session, agent, config, turn, epoch, state, used_elsewhere, version };
         self.0.warm.forget(&owned.tenant, &owned.session);
         Ok(self.run(owned, earlier, enlisted, slot.take()))
     }

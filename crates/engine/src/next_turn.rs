@@ -121,6 +121,7 @@ impl Turn {
                     epoch: receipt.epoch,
                     state,
                     used_elsewhere: Some(used_before),
+                    version: Some(receipt.version),
                 };
                 Ok(BegunTurn { owned, earlier, segment, slot })
             }

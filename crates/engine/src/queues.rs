@@ -160,14 +160,37 @@ impl Queues {
         let mut known = self.lock();
         let Some(queue) = known.queues.get_mut(&(tenant.clone(), session.clone())) else { return };
         let mut later = std::mem::replace(&mut queue.turns, first);
-        later.retain(|entry| match entry {
-            Entry::Known(turn, _) => !queue.turns.iter().any(|first| first.is(turn)),
-            Entry::Unknown => false,
-        });
-        if !is_all {
-            queue.turns.push_back(Entry::Unknown);
+        let is_last =
+            |entry: &Entry| matches!((entry, queue.turns.back()), (Entry::Known(turn, _), Some(last)) if last.is(turn));
+        match later.iter().rposition(is_last) {
+            // What comes after it is known.
+            Some(last) => drop(later.drain(..=last)),
+            None => {
+                later.retain(|entry| match entry {
+                    Entry::Known(turn, _) => !queue.turns.iter().any(|first| first.is(turn)),
+                    Entry::Unknown => false,
+                });
+                if !is_all {
+                    queue.turns.push_back(Entry::Unknown);
+                }
+            }
         }
         queue.turns.append(&mut later);
+    }
+
+    /// Whether a turn is in a session's queue, as far as that is known.
+    pub(crate) fn has(&self, tenant: &TenantId, session: &SessionId, turn: &TurnId) -> bool {
+        let known = self.lock();
+        let queue = known.queues.get(&(tenant.clone(), session.clone()));
+        queue.is_some_and(|queue| queue.turns.iter().any(|entry| entry.is(turn)))
+    }
+
+    /// How many turns a session's queue has; `None` if not all of them are known.
+    pub(crate) fn count(&self, tenant: &TenantId, session: &SessionId) -> Option<u64> {
+        let known = self.lock();
+        let Some(queue) = known.queues.get(&(tenant.clone(), session.clone())) else { return Some(0) };
+        let is_known = queue.turns.iter().all(|entry| matches!(entry, Entry::Known(..)));
+        is_known.then_some(queue.turns.len() as u64)
     }
 
     /// The turn that is next in a session's queue, as far as that is known.

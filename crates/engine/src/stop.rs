@@ -179,9 +179,10 @@ impl Engine {
             key: None,
             at,
         };
+        // Before its end is shown: whoever finds it in the queue waits for that.
+        self.0.queues.left(tenant, &session.id, &turn.id);
         self.commit_turn(Command::EndTurn(Box::new(command))).await?;
         self.show_end(&turn.id, segment);
-        self.0.queues.left(tenant, &session.id, &turn.id);
         self.0.timelines.forget(&turn.id);
         // Those behind it need wait no longer. This process may not know of them yet.
         if session.queued > 0 {
