@@ -186,7 +186,8 @@ impl Engine {
             // The turn before it may have ended while this one was being kept. If it has not, its task looks at the queue
             // later: so the queue must be known, also if somebody found it empty meanwhile.
             self.0.queues.insert(&tenant, &session);
-            if last.is_none_or(|last| self.0.live.get(&last).is_none()) {
+            let is_running = |last: &TurnId| self.0.live.get(last).is_some() || self.0.busy.contains(&tenant, &session);
+            if !last.as_ref().is_some_and(is_running) {
                 self.spawn_next(&tenant, &session);
             }
             Ok(Started { tenant, session, turn, leg_start: 0, tail: None })

@@ -126,7 +126,8 @@ impl Turn {
                 Ok(BegunTurn { owned, earlier, segment, slot })
             }
             // Another is first in the queue, or the settings are others.
-            Ok(Err(_)) | Err(_) => {
+            refused => {
+                tracing::debug!(%turn, ?refused, "a queued turn does not begin yet");
                 self.shared.queues.doubt(&self.tenant, &self.session);
                 Err(self)
             }

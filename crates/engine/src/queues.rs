@@ -242,3 +242,105 @@ impl Known {
         queue
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use everturn_store::TurnStatus;
+
+    use super::*;
+
+    fn turn(name: &str) -> TurnId {
+        TurnId::try_from(format!("turn_{name}")).unwrap()
+    }
+
+    fn queued(name: &str, bytes: usize) -> QueuedTurn {
+        QueuedTurn::new(turn(name), vec![Message::user("x".repeat(bytes))], false, None, ModelOptions::default())
+    }
+
+    fn stored(name: &str) -> TurnRecord {
+        TurnRecord {
+            id: turn(name),
+            ordinal: 1,
+            status: TurnStatus::Queued,
+            head: 0,
+            begins_history: false,
+            by: None,
+            options: ModelOptions::default(),
+            messages: Vec::new(),
+            usage: everturn_core::Usage::default(),
+            compaction: None,
+            created_at: everturn_core::Timestamp(0),
+            rested_at: None,
+        }
+    }
+
+    fn place() -> Name {
+        ("acme".parse().unwrap(), SessionId::mint())
+    }
+
+    /// Takes what is known from the front.
+    fn known(queues: &Queues, (tenant, session): &Name) -> Vec<TurnId> {
+        let mut turns = Vec::new();
+        while let Some(next) = queues.next(tenant, session) {
+            queues.left(tenant, session, &next.turn);
+            turns.push(next.turn.clone());
+        }
+        turns
+    }
+
+    fn names(names: &[&str]) -> Vec<TurnId> {
+        names.iter().map(|name| turn(name)).collect()
+    }
+
+    #[test]
+    fn turns_are_known_in_the_order_in_which_they_join() {
+        let (queues, place) = (Queues::default(), place());
+        let (tenant, session) = &place;
+        for name in ["a", "b", "c"] {
+            queues.join(tenant, session, queued(name, 1));
+        }
+        assert_eq!(queues.count(tenant, session), Some(3));
+        queues.left(tenant, session, &turn("b"));
+        assert!(queues.has(tenant, session, &turn("c")) && !queues.has(tenant, session, &turn("b")));
+        assert!(!queues.has(&"globex".parse().unwrap(), session, &turn("c")), "another tenant's");
+        assert_eq!(known(&queues, &place), names(&["a", "c"]));
+        queues.forget(tenant, session);
+        assert_eq!((queues.count(tenant, session), queues.contains(tenant, session)), (Some(0), false));
+    }
+
+    #[test]
+    fn what_the_store_says_is_put_together_with_what_joins() {
+        let (queues, place) = (Queues::default(), place());
+        let (tenant, session) = &place;
+        // Some were queued before the process was started.
+        queues.insert(tenant, session);
+        queues.join(tenant, session, queued("d", 1));
+        assert!(queues.next(tenant, session).is_none() && queues.count(tenant, session).is_none());
+        // It cannot be told what is between these and the one that has joined.
+        queues.learn(tenant, session, vec![stored("a"), stored("b")], false);
+        assert_eq!(known(&queues, &place), names(&["a", "b"]));
+        queues.learn(tenant, session, vec![stored("c"), stored("d")], false);
+        queues.join(tenant, session, queued("e", 1));
+        assert_eq!(queues.count(tenant, session), Some(3));
+        // Another turn than the one that was thought to be first.
+        queues.doubt(tenant, session);
+        assert!(queues.next(tenant, session).is_none());
+        queues.learn(tenant, session, vec![stored("d")], true);
+        assert_eq!(known(&queues, &place), names(&["d", "e"]));
+    }
+
+    #[test]
+    fn a_long_message_is_left_to_the_store() {
+        let (queues, place) = (Queues::default(), place());
+        let (tenant, session) = &place;
+        let half = usize::try_from(MOST_BYTES / 2).unwrap();
+        queues.join(tenant, session, queued("a", half));
+        queues.join(tenant, session, queued("b", half));
+        assert_eq!(known(&queues, &place), names(&["a"]));
+        assert!(queues.has(tenant, session, &turn("b")), "it is known to be there");
+        queues.left(tenant, session, &turn("b"));
+        assert_eq!(queues.bytes.load(Ordering::Acquire), 0, "all of the room is given back");
+        queues.join(tenant, session, queued("c", half));
+        assert_eq!(known(&queues, &place), names(&["c"]));
+    }
+}

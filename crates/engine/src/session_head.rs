@@ -46,6 +46,11 @@ impl BusySessions {
         self.lock().get(&(tenant.clone(), session.clone())).cloned()
     }
 
+    /// Whether a turn of the session runs in this process: its end looks at the queue.
+    pub(crate) fn contains(&self, tenant: &TenantId, session: &SessionId) -> bool {
+        self.lock().contains_key(&(tenant.clone(), session.clone()))
+    }
+
     /// Forgets a session, since it is known to be another.
     pub(crate) fn forget(&self, tenant: &TenantId, session: &SessionId) {
         self.lock().remove(&(tenant.clone(), session.clone()));

@@ -32,6 +32,7 @@ pub(super) struct Simulation {
     clients: Vec<Arc<Mutex<Client>>>,
     readers: Readers,
     complaints: Complaints,
+    coverage: Coverage,
 }
 
 /// How a life of the server ends.
@@ -85,7 +86,15 @@ impl Simulation {
         let quota = Quota { concurrent_turns, ..Quota::default() };
         let client = |name| Client::new(name, rng.random_range(1..8), setup.update.clone(), cuts, rng.random(), quota);
         let clients = (0..count).map(client).collect();
-        Self { rng, store: SimStore::new(), setup, clients, readers: Arc::default(), complaints }
+        Self {
+            rng,
+            store: SimStore::new(),
+            setup,
+            clients,
+            readers: Arc::default(),
+            complaints,
+            coverage: Coverage::default(),
+        }
     }
 
     pub(super) fn run(self) {
@@ -116,7 +125,10 @@ impl Simulation {
         let outage =
             self.rng.random_ratio(1, 3).then(|| (self.rng.random_range(0..2000), self.rng.random_range(0..3000)));
         let death = if let End::Death(death) = end { Some(death) } else { None };
-        let store = CrashStore::new(self.store.clone(), death);
+        let mut store = CrashStore::new(self.store.clone(), death);
+        if let Some(Death { kept, .. }) = death.filter(|_| self.rng.random()) {
+            store = store.dying_between_turns(kept);
+        }
         runtime().block_on(async {
             let engine = self.setup.start(store.clone()).await.expect("nothing fails before the first commit");
             let everybody = self.everybody(&engine, matches!(end, End::Content));
@@ -145,6 +157,7 @@ impl Simulation {
                 }
             }
         });
+        self.coverage.see_store(&store.asked());
     }
 
     /// All clients and readers, until they have nothing more to do. If it is for good, whatever waits is stopped once
@@ -201,6 +214,7 @@ impl Simulation {
             let cuts = self.clients.iter().any(|client| client.lock().unwrap().cuts);
             let history = if cuts { History::Cut } else { History::Whole };
             let mut coverage = Coverage::default();
+            coverage.add(&self.coverage);
             let mut intents = BTreeMap::new();
             let rows = engine.sessions(&tenant, None, usize::MAX).await.unwrap();
             for row in &rows {
