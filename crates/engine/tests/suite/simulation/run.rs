@@ -285,8 +285,9 @@ impl Simulation {
         for row in sessions {
             turns.extend(self.store.turns(&tenant, &row.session.id).await.unwrap().into_iter().map(|turn| turn.id));
         }
+        let mut has_unlogged = false;
         for turn in turns {
-            let mut by = None;
+            let (mut by, mut logged) = (None, Usage::default());
             for (_, event) in stored_log(&self.store, &turn).await {
                 let count = match event {
                     // Those without a key were cut out of others.
@@ -301,8 +302,14 @@ impl Simulation {
                     Event::StepRestarted { usage, .. } => called(usage),
                     Event::HistoryCompacted(compaction) if compaction.usage.is_zero() => continue,
                     Event::HistoryCompacted(compaction) => called(compaction.usage),
+                    // A summary that failed, of a conversation that was refused as too long: its end alone tells of it.
+                    Event::TurnEnded(ended) => {
+                        has_unlogged |= ended.usage.total() > logged.total();
+                        continue;
+                    }
                     _ => continue,
                 };
+                logged += count.tokens;
                 add(told.entry(by.clone()).or_default(), count);
             }
         }
@@ -316,7 +323,7 @@ impl Simulation {
             !client.deleted.is_empty() || !client.truncated.is_empty()
         });
         // Summaries that failed are in no log.
-        if gone || self.setup.agent.context_window.is_some() {
+        if gone || has_unlogged || self.setup.agent.context_window.is_some() {
             for (key, told) in told {
                 let counted = counted.get(&key).copied().unwrap_or_default();
                 let (tokens, more) = (told.tokens, counted.tokens);
