@@ -8,7 +8,7 @@ use std::sync::{
 use bytes::Bytes;
 use everturn_core::{Day, KeyId, Segment, SessionId, TenantId, Timestamp, TurnId, Usage};
 use everturn_store::{
-    ClaimedTurn, Command, CommandKey, DueTurn, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
+    ClaimedTurn, Command, CommandKey, DueTurn, Fault, NodeId, Receipt, RecordFilter, RecordKind, RecordRow, Refusal,
     SessionRecord, SessionRow, SimStore, Store, StoreError, TurnOutline, TurnRecord, UsageRow, UsageSlot,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -30,6 +30,8 @@ pub(crate) struct CrashStore {
     death: Option<Death>,
     /// Whether to die with the first commit that ends a turn and begins the next, and whether that is kept.
     dies_between_turns: Option<bool>,
+    /// What becomes of the first such commit otherwise, if it fails.
+    fault_between_turns: Arc<Mutex<Option<Fault>>>,
     commits: Arc<AtomicUsize>,
     dead: Arc<Notify>,
     asked: Arc<Mutex<Asked>>,
@@ -47,6 +49,8 @@ pub(crate) struct Asked {
     pub(crate) begun_with_ends: usize,
     pub(crate) refused_with_ends: usize,
     pub(crate) died_with_ends: usize,
+    /// With which a commit failed.
+    pub(crate) failed_with_ends: usize,
 }
 
 /// The places of the commands that begin a turn right after the end of another.
@@ -62,6 +66,7 @@ impl CrashStore {
             store,
             death,
             dies_between_turns: None,
+            fault_between_turns: Arc::default(),
             commits: Arc::default(),
             dead: Arc::default(),
             asked: Arc::default(),
@@ -71,6 +76,12 @@ impl CrashStore {
     /// Lets the process die between two turns, if it lives that long.
     pub(crate) fn dying_between_turns(self, kept: bool) -> Self {
         Self { dies_between_turns: Some(kept), ..self }
+    }
+
+    /// Lets the first commit fail that ends a turn and begins the next.
+    pub(crate) fn failing_between_turns(self, fault: Fault) -> Self {
+        *self.fault_between_turns.lock().unwrap() = Some(fault);
+        self
     }
 
     /// How it dies with this commit, if it does.
@@ -120,6 +131,15 @@ impl Store for CrashStore {
                     std::future::pending().await
                 }
                 None => {
+                    let ends = with_ends(&batch).len();
+                    let fault = if ends > 0 { self.fault_between_turns.lock().unwrap().take() } else { None };
+                    if let Some(fault) = fault {
+                        self.asked.lock().unwrap().failed_with_ends += ends;
+                        if matches!(fault, Fault::Kept) {
+                            self.store.commit(batch).await?;
+                        }
+                        return Err(StoreError::Unavailable("the disk failed".to_owned()));
+                    }
                     let verdicts = self.store.commit(Arc::clone(&batch)).await?;
                     let mut asked = self.asked.lock().unwrap();
                     asked.commits += 1;

@@ -6,7 +6,7 @@ use everturn_core::{Answer, CancelReason, Event, Outcome};
 
 use crate::suite::harness::Asked;
 
-const KINDS: [&str; 31] = [
+const KINDS: [&str; 32] = [
     "step lost in a crash",
     "step restarted",
     "tokens told",
@@ -38,6 +38,7 @@ const KINDS: [&str; 31] = [
     "history begun anew",
     "begun with the end of another",
     "died with the end of another",
+    "failed with the end of another",
 ];
 
 /// What an event is called here.
@@ -101,7 +102,7 @@ impl Coverage {
     }
 
     pub(super) fn see_store(&mut self, asked: &Asked) {
-        let counts = [asked.begun_with_ends, asked.died_with_ends];
+        let counts = [asked.begun_with_ends, asked.died_with_ends, asked.failed_with_ends];
         for (name, count) in KINDS[29..].iter().zip(counts) {
             *self.events.entry(name).or_default() += count;
         }

@@ -9,7 +9,7 @@ use std::{
 
 use everturn_core::{Day, EffectClass, Event, Finish, KeyId, Quota, TenantId, Usage};
 use everturn_engine::Engine;
-use everturn_store::{SessionRecord, SessionRow, SimStore, Store as _, TurnStatus, UsageCount};
+use everturn_store::{Fault, SessionRecord, SessionRow, SimStore, Store as _, TurnStatus, UsageCount};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::task::{JoinError, JoinSet};
 
@@ -128,6 +128,8 @@ impl Simulation {
         let mut store = CrashStore::new(self.store.clone(), death);
         if let Some(Death { kept, .. }) = death.filter(|_| self.rng.random()) {
             store = store.dying_between_turns(kept);
+        } else if self.rng.random() {
+            store = store.failing_between_turns(if self.rng.random() { Fault::Kept } else { Fault::Lost });
         }
         runtime().block_on(async {
             let engine = self.setup.start(store.clone()).await.expect("nothing fails before the first commit");
