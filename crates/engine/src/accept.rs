@@ -136,7 +136,8 @@ impl Engine {
             None => {}
         }
         let used_elsewhere = Some(used_before);
-        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state, used_elsewhere };
+        let (epoch, version) = (receipt.epoch, Some(receipt.version));
+        let owned = Owned { tenant, session, agent, config, turn, epoch, state, used_elsewhere, version };
         Ok(self.run(owned, earlier, enlisted, slot.take()))
     }
 
@@ -185,7 +186,8 @@ impl Engine {
             // The turn before it may have ended while this one was being kept. If it has not, its task looks at the queue
             // later: so the queue must be known, also if somebody found it empty meanwhile.
             self.0.queues.insert(&tenant, &session);
-            if last.is_none_or(|last| self.0.live.get(&last).is_none()) {
+            let is_running = |last: &TurnId| self.0.live.get(last).is_some() || self.0.busy.contains(&tenant, &session);
+            if !last.as_ref().is_some_and(is_running) {
                 self.spawn_next(&tenant, &session);
             }
             Ok(Started { tenant, session, turn, leg_start: 0, tail: None })
@@ -276,7 +278,8 @@ impl Engine {
         enlisted.live.tail.publish(segment);
         self.0.watchers.tell(&tenant, &session);
         let used_elsewhere = Some(used_elsewhere);
-        let owned = Owned { tenant, session, agent, config, turn, epoch: receipt.epoch, state, used_elsewhere };
+        let (epoch, version) = (receipt.epoch, Some(receipt.version));
+        let owned = Owned { tenant, session, agent, config, turn, epoch, state, used_elsewhere, version };
         self.0.warm.forget(&owned.tenant, &owned.session);
         Ok(self.run(owned, earlier, enlisted, slot.take()))
     }

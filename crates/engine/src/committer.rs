@@ -274,7 +274,7 @@ fn publish(shared: &Shared, entries: Vec<Entry>, outcomes: Vec<Result<Receipt, R
     for (entry, outcome) in entries.into_iter().zip(outcomes) {
         match (entry, outcome) {
             (Entry::Command(reply) | Entry::Then(reply), outcome) => {
-                drop(reply.send(outcome.map_err(CommitError::Refused)))
+                drop(reply.send(outcome.map_err(CommitError::Refused)));
             }
             (Entry::Append(log, segment), Ok(receipt)) => {
                 shared.metrics.commit_events.inc_by(u64::from(segment.count()));

@@ -31,6 +31,7 @@ use crate::{
     questions::Questions,
     queues::Queues,
     reader::{EventReader, ReadError, TurnReader},
+    session_head::BusySessions,
     session_reader::Watchers,
     slots::Waiting,
     tail::Tail,
@@ -100,6 +101,7 @@ pub(crate) struct Shared {
     pub(crate) naming: Naming,
     pub(crate) questions: Arc<Questions>,
     pub(crate) watchers: Watchers,
+    pub(crate) busy: BusySessions,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) running: Arc<RunningTurns>,
     pub(crate) accounts: Arc<dyn Accounts>,
@@ -159,6 +161,7 @@ impl Engine {
             naming: Naming::default(),
             questions: Arc::default(),
             watchers: Watchers::default(),
+            busy: BusySessions::default(),
             slots,
             running: Arc::default(),
             accounts,
@@ -302,6 +305,7 @@ impl Engine {
         self.0.watchers.tell(tenant, session);
         self.0.warm.forget(tenant, session);
         self.0.queues.forget(tenant, session);
+        self.0.busy.forget(tenant, session);
         // One that began in between.
         if let Some((_, live)) = self.0.live.of_session(tenant, session) {
             live.interrupt(Interrupt::Cancel(CancelReason::SessionDeleted));
@@ -340,6 +344,14 @@ impl Engine {
         projection: &'static dyn Projection,
         cursor: Cursor,
     ) -> Result<Option<TurnReader>, OpenError> {
+        if cursor == Cursor::default()
+            && let Some(tail) = self.tail_of_queued(tenant, session, turn)
+        {
+            let follower = Follower::new(Arc::clone(&self.0.store), turn.clone(), Some(tail));
+            let view = TurnView::new(session.clone(), turn.clone());
+            let counted = self.0.metrics.reader();
+            return Ok(Some(TurnReader::new(follower, tenant.clone(), view, projection, cursor, counted)));
+        }
         let (tail, record) = self.tail_and_record(tenant, session, turn).await?;
         let head = tail.as_ref().map_or(record.head, |tail| record.head.max(tail.head().seq));
         if cursor.seq > head || (cursor.seq == 0 && cursor.part > 0) {
@@ -354,6 +366,17 @@ impl Engine {
             return Err(OpenError::Part { cursor });
         }
         Ok(Some(TurnReader::new(follower, tenant.clone(), view, projection, cursor, self.0.metrics.reader())))
+    }
+
+    /// Where the events of a queued turn will be seen, if it is known to be queued.
+    fn tail_of_queued(&self, tenant: &TenantId, session: &SessionId, turn: &TurnId) -> Option<Arc<Tail>> {
+        let is_queued = || !self.0.draining() && self.0.queues.has(tenant, session, turn);
+        if !is_queued() {
+            return None;
+        }
+        let tail = self.0.live.tail_to_come(turn, tenant, session, || Tail::new(0, self.0.settings.ring_bytes));
+        // Once more: a turn leaves the queue before it begins or its end is shown, and finds the tail if it is there by then.
+        is_queued().then_some(tail)
     }
 
     /// A turn, and where its coming events will be seen, if it has not ended.

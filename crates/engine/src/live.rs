@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -31,16 +34,35 @@ pub(crate) struct LiveTurn {
     interrupt: watch::Sender<Option<Interrupt>>,
     /// Whether this process has left it.
     done: watch::Sender<bool>,
+    /// Whether it may have asked somebody something.
+    asked: AtomicBool,
 }
 
 impl LiveTurn {
     pub(crate) fn new(tenant: TenantId, session: SessionId, tail: Arc<Tail>) -> Self {
-        Self { tenant, session, tail, interrupt: watch::Sender::new(None), done: watch::Sender::new(false) }
+        Self {
+            tenant,
+            session,
+            tail,
+            interrupt: watch::Sender::new(None),
+            done: watch::Sender::new(false),
+            asked: AtomicBool::new(false),
+        }
     }
 
     /// Whether it belongs to this session.
     pub(crate) fn is_in(&self, tenant: &TenantId, session: &SessionId) -> bool {
         self.session == *session && self.tenant == *tenant
+    }
+
+    /// Says that it is about to ask somebody something, or has.
+    pub(crate) fn asks(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    /// Whether it may have asked somebody something: in this process, or before it was taken up here.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
     }
 
     /// Asks for an end. The first word counts.

@@ -121,11 +121,13 @@ impl Turn {
                     epoch: receipt.epoch,
                     state,
                     used_elsewhere: Some(used_before),
+                    version: Some(receipt.version),
                 };
                 Ok(BegunTurn { owned, earlier, segment, slot })
             }
             // Another is first in the queue, or the settings are others.
-            Ok(Err(_)) | Err(_) => {
+            refused => {
+                tracing::debug!(%turn, ?refused, "a queued turn does not begin yet");
                 self.shared.queues.doubt(&self.tenant, &self.session);
                 Err(self)
             }

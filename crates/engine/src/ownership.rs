@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use everturn_core::{Segment, SessionConfig, SessionId, TenantId, TurnId, TurnState, Usage};
-use everturn_store::{ClaimedTurn, SessionRecord, StoreError, UnfinishedTurn};
+use everturn_store::{ClaimedTurn, SessionRecord, StoreError, TurnStatus, TurnSummary, UnfinishedTurn};
 
 use crate::{
     Agent, Engine, ReadError, Started,
@@ -14,6 +14,7 @@ use crate::{
     live::LiveTurn,
     metrics::LiveGuard,
     permissions::Permissions,
+    session_head::SessionHead,
     session_history::PAGE,
     step::cache_key,
     tail::Tail,
@@ -42,6 +43,8 @@ pub(crate) struct Owned {
     pub(crate) state: TurnState,
     /// What the session's other turns have used, if that is known.
     pub(crate) used_elsewhere: Option<Usage>,
+    /// The session's version since the turn runs, if that is known.
+    pub(crate) version: Option<u64>,
 }
 
 impl Engine {
@@ -53,7 +56,24 @@ impl Engine {
         mut enlisted: Enlisted,
         slot: Option<Slot>,
     ) -> Started {
-        let Owned { tenant, session, agent, config, turn: id, epoch, state, used_elsewhere } = owned;
+        let Owned { tenant, session, agent, config, turn: id, epoch, state, used_elsewhere, version } = owned;
+        if state.open_calls().any(|call| call.form.is_some() || call.question.is_some()) {
+            enlisted.live.asks();
+        }
+        if let Some(version) = version {
+            let last_turn = Some(TurnSummary { id: id.clone(), status: TurnStatus::Running });
+            self.0.busy.put(SessionHead {
+                tenant: tenant.clone(),
+                id: session.clone(),
+                version,
+                config: config.clone(),
+                // Nothing is begun or taken up where a turn runs.
+                usage: Usage::default(),
+                last_turn,
+                queued: 0,
+                is_remembered: true,
+            });
+        }
         let live = Arc::clone(&enlisted.live);
         let started = Started {
             tenant: tenant.clone(),
@@ -106,6 +126,7 @@ impl Engine {
             enlisted.rests = matches!(left, Left::Waiting(_));
             drop((slot, enlisted));
             let (engine, tenant, session, agent) = ours;
+            engine.0.busy.rests(&tenant, &session, own.turn());
             if !matches!(left, Left::Waiting(_)) {
                 engine.0.timelines.forget(own.turn());
             }
@@ -260,7 +281,7 @@ impl Engine {
         }
         let earlier = self.history_before(&tenant, &session, &turn, Some(turns)).await?;
         let agent = self.agent_or_stand_in(&tenant, &config).await?;
-        Ok((Owned { tenant, session, agent, config, turn, epoch, state, used_elsewhere: None }, earlier))
+        Ok((Owned { tenant, session, agent, config, turn, epoch, state, used_elsewhere: None, version: None }, earlier))
     }
 }
 

@@ -160,14 +160,37 @@ impl Queues {
         let mut known = self.lock();
         let Some(queue) = known.queues.get_mut(&(tenant.clone(), session.clone())) else { return };
         let mut later = std::mem::replace(&mut queue.turns, first);
-        later.retain(|entry| match entry {
-            Entry::Known(turn, _) => !queue.turns.iter().any(|first| first.is(turn)),
-            Entry::Unknown => false,
-        });
-        if !is_all {
-            queue.turns.push_back(Entry::Unknown);
+        let is_last =
+            |entry: &Entry| matches!((entry, queue.turns.back()), (Entry::Known(turn, _), Some(last)) if last.is(turn));
+        match later.iter().rposition(is_last) {
+            // What comes after it is known.
+            Some(last) => drop(later.drain(..=last)),
+            None => {
+                later.retain(|entry| match entry {
+                    Entry::Known(turn, _) => !queue.turns.iter().any(|first| first.is(turn)),
+                    Entry::Unknown => false,
+                });
+                if !is_all {
+                    queue.turns.push_back(Entry::Unknown);
+                }
+            }
         }
         queue.turns.append(&mut later);
+    }
+
+    /// Whether a turn is in a session's queue, as far as that is known.
+    pub(crate) fn has(&self, tenant: &TenantId, session: &SessionId, turn: &TurnId) -> bool {
+        let known = self.lock();
+        let queue = known.queues.get(&(tenant.clone(), session.clone()));
+        queue.is_some_and(|queue| queue.turns.iter().any(|entry| entry.is(turn)))
+    }
+
+    /// How many turns a session's queue has; `None` if not all of them are known.
+    pub(crate) fn count(&self, tenant: &TenantId, session: &SessionId) -> Option<u64> {
+        let known = self.lock();
+        let Some(queue) = known.queues.get(&(tenant.clone(), session.clone())) else { return Some(0) };
+        let is_known = queue.turns.iter().all(|entry| matches!(entry, Entry::Known(..)));
+        is_known.then_some(queue.turns.len() as u64)
     }
 
     /// The turn that is next in a session's queue, as far as that is known.
@@ -217,5 +240,107 @@ impl Known {
         let queue = self.queues.entry((tenant.clone(), session.clone())).or_insert_with(new);
         queue.insertion = self.insertions;
         queue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everturn_store::TurnStatus;
+
+    use super::*;
+
+    fn turn(name: &str) -> TurnId {
+        TurnId::try_from(format!("turn_{name}")).unwrap()
+    }
+
+    fn queued(name: &str, bytes: usize) -> QueuedTurn {
+        QueuedTurn::new(turn(name), vec![Message::user("x".repeat(bytes))], false, None, ModelOptions::default())
+    }
+
+    fn stored(name: &str) -> TurnRecord {
+        TurnRecord {
+            id: turn(name),
+            ordinal: 1,
+            status: TurnStatus::Queued,
+            head: 0,
+            begins_history: false,
+            by: None,
+            options: ModelOptions::default(),
+            messages: Vec::new(),
+            usage: everturn_core::Usage::default(),
+            compaction: None,
+            created_at: everturn_core::Timestamp(0),
+            rested_at: None,
+        }
+    }
+
+    fn place() -> Name {
+        ("acme".parse().unwrap(), SessionId::mint())
+    }
+
+    /// Takes what is known from the front.
+    fn known(queues: &Queues, (tenant, session): &Name) -> Vec<TurnId> {
+        let mut turns = Vec::new();
+        while let Some(next) = queues.next(tenant, session) {
+            queues.left(tenant, session, &next.turn);
+            turns.push(next.turn.clone());
+        }
+        turns
+    }
+
+    fn names(names: &[&str]) -> Vec<TurnId> {
+        names.iter().map(|name| turn(name)).collect()
+    }
+
+    #[test]
+    fn turns_are_known_in_the_order_in_which_they_join() {
+        let (queues, place) = (Queues::default(), place());
+        let (tenant, session) = &place;
+        for name in ["a", "b", "c"] {
+            queues.join(tenant, session, queued(name, 1));
+        }
+        assert_eq!(queues.count(tenant, session), Some(3));
+        queues.left(tenant, session, &turn("b"));
+        assert!(queues.has(tenant, session, &turn("c")) && !queues.has(tenant, session, &turn("b")));
+        assert!(!queues.has(&"globex".parse().unwrap(), session, &turn("c")), "another tenant's");
+        assert_eq!(known(&queues, &place), names(&["a", "c"]));
+        queues.forget(tenant, session);
+        assert_eq!((queues.count(tenant, session), queues.contains(tenant, session)), (Some(0), false));
+    }
+
+    #[test]
+    fn what_the_store_says_is_put_together_with_what_joins() {
+        let (queues, place) = (Queues::default(), place());
+        let (tenant, session) = &place;
+        // Some were queued before the process was started.
+        queues.insert(tenant, session);
+        queues.join(tenant, session, queued("d", 1));
+        assert!(queues.next(tenant, session).is_none() && queues.count(tenant, session).is_none());
+        // It cannot be told what is between these and the one that has joined.
+        queues.learn(tenant, session, vec![stored("a"), stored("b")], false);
+        assert_eq!(known(&queues, &place), names(&["a", "b"]));
+        queues.learn(tenant, session, vec![stored("c"), stored("d")], false);
+        queues.join(tenant, session, queued("e", 1));
+        assert_eq!(queues.count(tenant, session), Some(3));
+        // Another turn than the one that was thought to be first.
+        queues.doubt(tenant, session);
+        assert!(queues.next(tenant, session).is_none());
+        queues.learn(tenant, session, vec![stored("d")], true);
+        assert_eq!(known(&queues, &place), names(&["d", "e"]));
+    }
+
+    #[test]
+    fn a_long_message_is_left_to_the_store() {
+        let (queues, place) = (Queues::default(), place());
+        let (tenant, session) = &place;
+        let half = usize::try_from(MOST_BYTES / 2).unwrap();
+        queues.join(tenant, session, queued("a", half));
+        queues.join(tenant, session, queued("b", half));
+        assert_eq!(known(&queues, &place), names(&["a"]));
+        assert!(queues.has(tenant, session, &turn("b")), "it is known to be there");
+        queues.left(tenant, session, &turn("b"));
+        assert_eq!(queues.bytes.load(Ordering::Acquire), 0, "all of the room is given back");
+        queues.join(tenant, session, queued("c", half));
+        assert_eq!(known(&queues, &place), names(&["c"]));
     }
 }

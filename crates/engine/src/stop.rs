@@ -179,9 +179,13 @@ impl Engine {
             key: None,
             at,
         };
-        self.commit_turn(Command::EndTurn(Box::new(command))).await?;
-        self.show_end(&turn.id, segment);
+        // Before its end is shown: whoever finds it in the queue waits for that.
         self.0.queues.left(tenant, &session.id, &turn.id);
+        if let Err(error) = self.commit_turn(Command::EndTurn(Box::new(command))).await {
+            self.0.queues.doubt(tenant, &session.id);
+            return Err(error.into());
+        }
+        self.show_end(&turn.id, segment);
         self.0.timelines.forget(&turn.id);
         // Those behind it need wait no longer. This process may not know of them yet.
         if session.queued > 0 {

@@ -200,8 +200,9 @@ impl Engine {
         let head = self.session_head(&submit.tenant, session).await?.ok_or(SubmitError::NotFound)?;
         let is_remembered = head.is_remembered;
         match Box::pin(self.submit_at(submit, head, judging)).await {
-            Err(_) if is_remembered => {
-                self.0.warm.forget_head(&submit.tenant, session);
+            // A store that failed may have kept what it was given all the same: that is not tried again.
+            Err(error) if is_remembered && !matches!(error, SubmitError::Store(_)) => {
+                self.forget_head(&submit.tenant, session);
                 Err(SubmitError::Rejected(Refusal::Changed))
             }
             result => result,
@@ -370,6 +371,9 @@ impl Engine {
             drop(judging.alone.take());
         }
         let started = queued.await;
+        if !keeps_settings {
+            self.0.busy.forget(&submit.tenant, &head.id);
+        }
         drop((joining, joining_of_tenant));
         started
     }
@@ -382,7 +386,12 @@ impl Engine {
             Some(reply) if runs && reply.form.is_some() => Ok(true),
             // Who says that the turn is to be ended does not mean to answer it.
             Some(_) if runs && submit.on_busy != OnBusy::Interrupt => {
-                self.is_open_in(&submit.tenant, &head.id, None).await
+                // A turn of this process knows whether it has asked anything.
+                let live = head.last_turn.as_ref().and_then(|turn| self.0.live.get(&turn.id));
+                match live.is_some_and(|live| !live.has_asked()) {
+                    true => Ok(false),
+                    false => self.is_open_in(&submit.tenant, &head.id, None).await,
+                }
             }
             Some(_) | None => Ok(false),
         }

@@ -259,6 +259,11 @@ impl Turn {
     /// Appends events together with what changes beside the log.
     pub(crate) fn record_all(&mut self, events: &[Event], mut writes: Vec<Write>) -> Result<Pushed, Stopped> {
         writes.extend(self.spending(events));
+        if events.iter().any(|event| matches!(event, Event::FormOpened(_)))
+            && let Some(live) = self.shared.live.get(self.log.turn())
+        {
+            live.asks();
+        }
         let pushed = self.log.push(events, writes, None)?;
         for (seq, event) in (self.state.head + 1..).zip(events) {
             self.state.apply(seq, event);

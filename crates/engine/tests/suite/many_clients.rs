@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use everturn_core::{CancelReason, Message, Outcome, submission::OnBusy};
-use everturn_engine::{Cut, Engine, Submit, SubmitError};
+use everturn_engine::{Cursor, Cut, Engine, Submit, SubmitError};
 use everturn_store::TurnStatus;
 use futures_util::future::{join, join_all};
 
@@ -13,14 +13,20 @@ const CLIENTS: usize = 50;
 
 /// A session in which a turn takes so long.
 async fn busy(turn: Duration) -> World {
+    busy_over(turn).await.0
+}
+
+/// The same, with the store.
+async fn busy_over(turn: Duration) -> (World, CrashStore) {
     let model = ScriptedModel::thinking("test/one", move |_| vec![say("Well"), Beat::Pause(turn), say("."), stop()]);
     let setup = Setup::with_models([model]).settings(|settings| settings.session_queue = 2 * CLIENTS);
     let mut world = World::start(setup).await;
     // A store whose commits take time, so that clients collide.
     world.engine.shutdown(Duration::ZERO).await;
-    world.engine = world.setup.start(CrashStore::new(world.store.clone(), None)).await.expect("the store works");
+    let store = CrashStore::new(world.store.clone(), None);
+    world.engine = world.setup.start(store.clone()).await.expect("the store works");
     world.act(Act::User("hi")).await;
-    world
+    (world, store)
 }
 
 fn message(world: &World, number: usize, on_busy: OnBusy) -> Submit {
@@ -75,6 +81,55 @@ async fn messages_that_come_together_are_kept_together_and_in_order() {
     assert_eq!(said, (1..=CLIENTS).map(|number| vec![Message::user(format!("message {number}"))]).collect::<Vec<_>>());
     world.idle().await;
     assert_eq!(outcomes(&world).await, vec![Outcome::Completed; CLIENTS + 2]);
+}
+
+/// Each turn begins in the commit that ends the one before it, from memory. Their readers wait from memory, too.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_read_between_the_turns_of_a_queue() {
+    let (world, store) = busy_over(Duration::from_millis(10)).await;
+    world.engine.submit(message(&world, 0, OnBusy::Enqueue)).await.unwrap();
+    store.asked();
+    let client = async |number| {
+        let started = world.engine.submit(message(&world, number, OnBusy::Enqueue)).await.expect("a message is taken");
+        let (session, cursor) = (&started.session, Cursor::default());
+        let reader = world.engine.read_turn(&world.tenant, session, &started.turn, &PATIENT, cursor).await.unwrap();
+        read_all(&mut reader.expect("the turn is not over")).await
+    };
+    for frames in join_all((1..=CLIENTS).map(client)).await {
+        assert!(frames.last().is_some_and(Frame::ends_turn), "{frames:?}");
+    }
+    let asked = store.asked();
+    // The end of the last one looks whether there is more.
+    assert_eq!((asked.reads, asked.begun_with_ends, asked.refused_with_ends), (2, CLIENTS, 0), "{asked:?}");
+    // One for the messages, and for each turn: the text before its pause, and its end with the beginning of the next.
+    assert!(asked.commits <= 2 * CLIENTS + 5, "{asked:?}");
+    world.idle().await;
+    assert_eq!(outcomes(&world).await, vec![Outcome::Completed; CLIENTS + 2]);
+    world.check(&world.session()).await;
+}
+
+/// Some are stopped while they are queued, and one changes the settings: the others run all the same, in order.
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_changes_is_worked_off() {
+    let (world, store) = busy_over(Duration::from_millis(10)).await;
+    let mut turns = Vec::new();
+    for number in 0..12 {
+        let mut submit = message(&world, number, OnBusy::Enqueue);
+        submit.update.titled = number == 6;
+        turns.push(world.engine.submit(submit).await.unwrap().turn);
+    }
+    for stopped in [1, 2, 7, 11] {
+        world.stop_turn(&turns[stopped]).await.unwrap();
+    }
+    world.idle().await;
+    let stopped = Outcome::Cancelled { reason: CancelReason::UserStop };
+    let expected =
+        (0..12).rev().map(|number| if [1, 2, 7, 11].contains(&number) { &stopped } else { &Outcome::Completed });
+    assert!(outcomes(&world).await[..12].iter().eq(expected));
+    assert!(world.engine.session(&world.tenant, &world.session()).await.unwrap().unwrap().config.titled);
+    let asked = store.asked();
+    assert!(asked.begun_with_ends >= 4 && asked.refused_with_ends >= 1, "{asked:?}");
+    world.check(&world.session()).await;
 }
 
 #[tokio::test(start_paused = true)]

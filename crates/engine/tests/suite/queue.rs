@@ -8,6 +8,7 @@ use everturn_core::{
 };
 use everturn_engine::{SubmissionKey, Submit, SubmitError};
 use everturn_models::ModelRequest;
+use everturn_store::Fault;
 use expect_test::expect;
 
 use super::harness::*;
@@ -155,6 +156,27 @@ async fn a_queue_survives_a_crash_at_every_point() {
                 assert!(world.end_of(&started.turn).await.ends_with("completed\n"));
             }
         }
+    }
+}
+
+/// The store fails with the commit that ends a turn and begins the next, and has kept it or not: both happen once.
+#[tokio::test(start_paused = true)]
+async fn a_queue_goes_on_when_the_store_fails_between_two_turns() {
+    for fault in [Fault::Kept, Fault::Lost] {
+        let gate = Gate::closed();
+        let mut world = World::start(echo(&gate, |said| said == "one")).await;
+        let store = CrashStore::new(world.store.clone(), None).failing_between_turns(fault);
+        world.engine = world.setup.start(store.clone()).await.unwrap();
+        world.begin("one").await;
+        gate.waiting(1).await;
+        let queued = [world.enqueue("two").await, world.enqueue("three").await];
+        gate.open();
+        for started in queued {
+            assert!(world.end_of(&started.turn).await.ends_with("completed\n"));
+        }
+        let asked = store.asked();
+        assert_eq!((asked.failed_with_ends, asked.begun_with_ends), (1, 2), "{asked:?}");
+        check_session(&world.store, &world.engine, &world.tenant, &world.session()).await;
     }
 }
 

@@ -194,3 +194,24 @@ async fn nothing_is_kept_in_memory_of_what_was_taken_away() {
     world.delete(&world.tenant, &world.session(), None).await.unwrap();
     assert_eq!(kept(), 0, "of a session that was deleted");
 }
+
+/// A turn that waits for its application again and again writes what each leg adds, and nothing of those before.
+#[tokio::test(start_paused = true)]
+async fn a_leg_writes_what_it_adds() {
+    const LEGS: usize = 8;
+    let scripts = (0..LEGS).map(|leg| vec![say(&format!("Look {leg}.")), call("weather", "{}"), stop()]);
+    let scripts: Vec<_> = scripts.chain([vec![say("Sunny."), stop()]]).collect();
+    let mut world = World::start(Setup::new(scripts)).await;
+    world.engine.shutdown(std::time::Duration::ZERO).await;
+    let store = CrashStore::new(world.store.clone(), None);
+    world.engine = world.setup.start(store.clone()).await.unwrap();
+    world.act(Act::User("weather?")).await;
+    for leg in 1..=LEGS {
+        let call: &'static str = format!("c{leg}").leak();
+        let transcript = world.act(Act::Answers(vec![result(call, "sun")])).await;
+        assert!(!transcript.contains("refused"), "{transcript}");
+    }
+    // The first one has the message; each of the others the result and what the model said to it.
+    let expected: Vec<_> = [(0, 2)].into_iter().chain((1..=LEGS).map(|leg| (2 * leg, 2))).collect();
+    assert_eq!(store.asked().rests, expected);
+}

@@ -13,7 +13,7 @@ mod tools;
 mod transcript;
 mod world;
 
-pub(crate) use crash_store::{CrashStore, Death};
+pub(crate) use crash_store::{Asked, CrashStore, Death};
 pub(crate) use frames::{ASKING, FRAMES, Frame, PATIENT, PAUSING, all_frames, parse_frames, read_all, read_some};
 pub(crate) use gate::{Gate, in_time, until};
 pub(crate) use invariants::{History, check_history, check_session, complaint, stored_log};

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use everturn_core::{Answer, CancelReason, Event, Outcome};
 
-const KINDS: [&str; 29] = [
+use crate::suite::harness::Asked;
+
+const KINDS: [&str; 32] = [
     "step lost in a crash",
     "step restarted",
     "tokens told",
@@ -34,6 +36,9 @@ const KINDS: [&str; 29] = [
     "question left",
     "turn cut",
     "history begun anew",
+    "begun with the end of another",
+    "died with the end of another",
+    "failed with the end of another",
 ];
 
 /// What an event is called here.
@@ -93,6 +98,13 @@ impl Coverage {
             for name in names(*seq, event) {
                 *self.events.entry(name).or_default() += 1;
             }
+        }
+    }
+
+    pub(super) fn see_store(&mut self, asked: &Asked) {
+        let counts = [asked.begun_with_ends, asked.died_with_ends, asked.failed_with_ends];
+        for (name, count) in KINDS[29..].iter().zip(counts) {
+            *self.events.entry(name).or_default() += count;
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use everturn_core::{Day, EffectClass, Event, Finish, KeyId, Quota, TenantId, Usage};
 use everturn_engine::Engine;
-use everturn_store::{SessionRecord, SessionRow, SimStore, Store as _, TurnStatus, UsageCount};
+use everturn_store::{Fault, SessionRecord, SessionRow, SimStore, Store as _, TurnStatus, UsageCount};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::task::{JoinError, JoinSet};
 
@@ -32,6 +32,7 @@ pub(super) struct Simulation {
     clients: Vec<Arc<Mutex<Client>>>,
     readers: Readers,
     complaints: Complaints,
+    coverage: Coverage,
 }
 
 /// How a life of the server ends.
@@ -85,7 +86,15 @@ impl Simulation {
         let quota = Quota { concurrent_turns, ..Quota::default() };
         let client = |name| Client::new(name, rng.random_range(1..8), setup.update.clone(), cuts, rng.random(), quota);
         let clients = (0..count).map(client).collect();
-        Self { rng, store: SimStore::new(), setup, clients, readers: Arc::default(), complaints }
+        Self {
+            rng,
+            store: SimStore::new(),
+            setup,
+            clients,
+            readers: Arc::default(),
+            complaints,
+            coverage: Coverage::default(),
+        }
     }
 
     pub(super) fn run(self) {
@@ -116,7 +125,12 @@ impl Simulation {
         let outage =
             self.rng.random_ratio(1, 3).then(|| (self.rng.random_range(0..2000), self.rng.random_range(0..3000)));
         let death = if let End::Death(death) = end { Some(death) } else { None };
-        let store = CrashStore::new(self.store.clone(), death);
+        let mut store = CrashStore::new(self.store.clone(), death);
+        if let Some(Death { kept, .. }) = death.filter(|_| self.rng.random()) {
+            store = store.dying_between_turns(kept);
+        } else if self.rng.random() {
+            store = store.failing_between_turns(if self.rng.random() { Fault::Kept } else { Fault::Lost });
+        }
         runtime().block_on(async {
             let engine = self.setup.start(store.clone()).await.expect("nothing fails before the first commit");
             let everybody = self.everybody(&engine, matches!(end, End::Content));
@@ -145,6 +159,7 @@ impl Simulation {
                 }
             }
         });
+        self.coverage.see_store(&store.asked());
     }
 
     /// All clients and readers, until they have nothing more to do. If it is for good, whatever waits is stopped once
@@ -201,6 +216,7 @@ impl Simulation {
             let cuts = self.clients.iter().any(|client| client.lock().unwrap().cuts);
             let history = if cuts { History::Cut } else { History::Whole };
             let mut coverage = Coverage::default();
+            coverage.add(&self.coverage);
             let mut intents = BTreeMap::new();
             let rows = engine.sessions(&tenant, None, usize::MAX).await.unwrap();
             for row in &rows {
@@ -271,8 +287,9 @@ impl Simulation {
         for row in sessions {
             turns.extend(self.store.turns(&tenant, &row.session.id).await.unwrap().into_iter().map(|turn| turn.id));
         }
+        let mut has_unlogged = false;
         for turn in turns {
-            let mut by = None;
+            let (mut by, mut logged) = (None, Usage::default());
             for (_, event) in stored_log(&self.store, &turn).await {
                 let count = match event {
                     // Those without a key were cut out of others.
@@ -287,8 +304,14 @@ impl Simulation {
                     Event::StepRestarted { usage, .. } => called(usage),
                     Event::HistoryCompacted(compaction) if compaction.usage.is_zero() => continue,
                     Event::HistoryCompacted(compaction) => called(compaction.usage),
+                    // A summary that failed, of a conversation that was refused as too long: its end alone tells of it.
+                    Event::TurnEnded(ended) => {
+                        has_unlogged |= ended.usage.total() > logged.total();
+                        continue;
+                    }
                     _ => continue,
                 };
+                logged += count.tokens;
                 add(told.entry(by.clone()).or_default(), count);
             }
         }
@@ -302,7 +325,7 @@ impl Simulation {
             !client.deleted.is_empty() || !client.truncated.is_empty()
         });
         // Summaries that failed are in no log.
-        if gone || self.setup.agent.context_window.is_some() {
+        if gone || has_unlogged || self.setup.agent.context_window.is_some() {
             for (key, told) in told {
                 let counted = counted.get(&key).copied().unwrap_or_default();
                 let (tokens, more) = (told.tokens, counted.tokens);
