@@ -127,6 +127,7 @@ impl From<ReadError> for ApiError {
         match error {
             ReadError::Store(error) => error.into(),
             ReadError::Corrupt(_) => Self::internal(&error),
+            ReadError::Memory(error) => Self::unavailable(error.to_string()),
         }
     }
 }
@@ -155,6 +156,7 @@ impl From<BodyError> for ApiError {
         let status = match error {
             BodyError::NotJson(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::NoMemory(_) => return Self::unavailable(error.to_string()),
             BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
             BodyError::TooDeep { .. } | BodyError::Malformed(_) | BodyError::Cut => StatusCode::BAD_REQUEST,
         };

@@ -177,7 +177,7 @@ pub enum CutError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The log of a turn cannot be read.
+    /// The log of a turn cannot be read, or what is cut takes more memory than there is for it.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The store refused the command.

@@ -224,6 +224,7 @@ impl From<ReadError> for ApiError {
         match error {
             ReadError::Store(error) => error.into(),
             ReadError::Corrupt(_) => Self::internal(&error),
+            ReadError::Memory(error) => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
         }
     }
 }
@@ -255,6 +256,7 @@ impl From<BodyError> for ApiError {
         let status = match error {
             BodyError::NotJson(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::NoMemory(_) => StatusCode::SERVICE_UNAVAILABLE,
             BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
             BodyError::TooDeep { .. } | BodyError::Malformed(_) | BodyError::Cut => StatusCode::BAD_REQUEST,
         };

@@ -10,7 +10,9 @@ use axum::{
 };
 use everturn_core::{FormId, SessionId, submission::Refused};
 use everturn_documents::DocumentError;
-use everturn_engine::{DeleteError, ProfileError, ReadError, StopError, SubmitError, UpdateError, UploadError};
+use everturn_engine::{
+    DeleteError, MemoryExhausted, ProfileError, ReadError, StopError, SubmitError, UpdateError, UploadError,
+};
 use everturn_http::{AuthError, BodyError, KeyError, retry_seconds};
 use everturn_store::StoreError;
 use http::{HeaderValue, StatusCode, header};
@@ -240,7 +242,14 @@ impl From<ReadError> for ApiError {
         match error {
             ReadError::Store(error) => error.into(),
             ReadError::Corrupt(_) => Self::internal(&error),
+            ReadError::Memory(error) => error.into(),
         }
+    }
+}
+
+impl From<MemoryExhausted> for ApiError {
+    fn from(error: MemoryExhausted) -> Self {
+        Self::new(Code::Overloaded, error.to_string())
     }
 }
 
@@ -269,6 +278,7 @@ impl From<BodyError> for ApiError {
         let code = match error {
             BodyError::NotJson(_) => Code::MediaTypeUnsupported,
             BodyError::TooLong { .. } => Code::BodyTooLarge,
+            BodyError::NoMemory(_) => Code::Overloaded,
             BodyError::TooSlow => Code::BodyTooSlow,
             BodyError::TooDeep { .. } | BodyError::Malformed(_) => Code::ValidationFailed,
             BodyError::Cut => Code::BodyIncomplete,

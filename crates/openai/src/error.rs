@@ -202,6 +202,7 @@ impl From<ReadError> for ApiError {
         match error {
             ReadError::Store(error) => error.into(),
             ReadError::Corrupt(_) => Self::internal(&error),
+            ReadError::Memory(error) => Self::unavailable(error.to_string()),
         }
     }
 }
@@ -232,6 +233,7 @@ impl From<BodyError> for ApiError {
         let (status, code) = match error {
             BodyError::NotJson(_) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
             BodyError::TooLong { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
+            BodyError::NoMemory(_) => return Self::unavailable(error.to_string()),
             BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
             BodyError::TooDeep { .. } | BodyError::Malformed(_) | BodyError::Cut => {
                 (StatusCode::BAD_REQUEST, "invalid_value")

@@ -183,6 +183,19 @@ impl Store for SimStore {
         self.read(|state| state.message_count(tenant, session))
     }
 
+    fn history_bytes(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.read(|state| {
+            let turns = state.turns_below(tenant, session, below, limit);
+            turns.iter().filter_map(|turn| Some(serde_json::to_string(&turn.messages).ok()?.len() as u64)).sum()
+        })
+    }
+
     fn queued_of_tenant(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
         self.read(|state| state.queued_of_tenant(tenant))
     }

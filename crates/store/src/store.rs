@@ -113,6 +113,16 @@ pub trait Store: Send + Sync + 'static {
     /// themselves.
     fn message_count(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<u64, StoreError>>;
 
+    /// About how many bytes of memory a page of [`Store::turns_below`] takes for what was said in its turns: as many as are
+    /// stored. Zero if there is no such session. Does not read them.
+    fn history_bytes(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<u64, StoreError>>;
+
     /// How many turns are queued in all sessions of the tenant.
     fn queued_of_tenant(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>>;
 

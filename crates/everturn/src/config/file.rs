@@ -201,6 +201,7 @@ pub(super) struct Limits {
     pub(super) retries: Option<Number>,
     pub(super) retry_max: Option<Text>,
     pub(super) ring_bytes: Option<Number>,
+    pub(super) memory: Option<Number>,
     pub(super) warm_sessions: Option<Number>,
     pub(super) shutdown_grace: Option<Text>,
     pub(super) heartbeat: Option<Text>,

@@ -147,6 +147,16 @@ impl Store for CrashStore {
         self.store.message_count(tenant, session)
     }
 
+    fn history_bytes(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.store.history_bytes(tenant, session, below, limit)
+    }
+
     fn queued_of_tenant(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
         self.store.queued_of_tenant(tenant)
     }
