@@ -312,7 +312,10 @@ impl Engine {
         }
         let remove = Write::Remove { kind: RecordKind::Document, id: id.as_str().to_owned() };
         match self.put(tenant, vec![remove], kept).await {
-            Ok(()) | Err(CommitError::Refused(Refusal::Repeated { .. })) => Ok(true),
+            Ok(()) | Err(CommitError::Refused(Refusal::Repeated { .. })) => {
+                self.0.encoded.forget(tenant, id);
+                Ok(true)
+            }
             Err(error) => Err(error.into()),
         }
     }

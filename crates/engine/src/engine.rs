@@ -24,6 +24,7 @@ use crate::{
     clock::Timelines,
     committer::{CommitError, Committer},
     earlier_history::full_history,
+    encoded_documents::EncodedDocuments,
     follower::Follower,
     gates::Gates,
     known_summaries::KnownSummaries,
@@ -86,6 +87,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) memory: MemoryBudget,
+    pub(crate) encoded: EncodedDocuments,
     pub(crate) committer: Committer,
     pub(crate) node: NodeId,
     pub(crate) live: LiveTurns,
@@ -139,6 +141,7 @@ impl Engine {
         let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
         let timelines = Timelines::new(Arc::clone(&settings.clock));
         let memory = MemoryBudget::new(settings.memory_bytes, metrics.memory.clone());
+        let encoded = EncodedDocuments::new(memory.of_cache(MemoryKind::Images));
         let warm = WarmSessions::new(
             settings.warm_bytes,
             metrics.warm_bytes.clone(),
@@ -153,6 +156,7 @@ impl Engine {
             settings,
             metrics,
             memory,
+            encoded,
             committer,
             node,
             live,

@@ -20,6 +20,7 @@ mod documents;
 mod doubt;
 mod draft;
 mod earlier_history;
+mod encoded_documents;
 mod engine;
 mod error;
 mod excerpt;
