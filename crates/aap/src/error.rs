@@ -86,6 +86,9 @@ impl ApiError {
             | SubmitError::Update(_)
             | SubmitError::FormInvalid { .. }
             | SubmitError::UnknownDocument { .. } => Self::bad_request(error.to_string()),
+            SubmitError::Quota(quota) if quota.is_storage() => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, quota.to_string())
+            }
             SubmitError::Quota(quota) => Self::too_many(quota.to_string(), quota.retry_after()),
             SubmitError::Overloaded { .. } | SubmitError::ShuttingDown => Self::unavailable(error.to_string()),
             SubmitError::Store(error) => error.into(),

@@ -59,6 +59,7 @@ impl Engine {
         if let Some(outcome) = self.cut_before(tenant, key.as_ref()).await? {
             return outcome.parse().map_err(|_| CutError::Rejected(Refusal::NotFound));
         }
+        self.check_storage(tenant, 0).await?;
         // Submissions wait meanwhile: in a session that many use, it would never be what it was a moment ago.
         let gate = self.0.sessions.of(tenant, session.as_str());
         let _alone = gate.lock().await;

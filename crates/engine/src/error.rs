@@ -162,6 +162,9 @@ pub enum CutError {
         /// What was asked for.
         id: String,
     },
+    /// The tenant stores as much as it may.
+    #[error(transparent)]
+    Quota(QuotaExceeded),
     /// A turn is under way.
     #[error("a turn is running in this session; stop it, or wait until it ends, then send this again")]
     Busy,

@@ -138,6 +138,7 @@ fn told(error: CutError, session: &SessionId) -> ApiError {
     match error {
         CutError::NotFound => ApiError::no(Thing::Session, session.as_str()),
         CutError::NoMessage { id } => ApiError::no(Thing::Message, &id),
+        CutError::Quota(quota) => quota.into(),
         CutError::Busy => ApiError::new(Code::SessionBusy, text),
         CutError::KeyReused { .. } => ApiError::new(Code::IdempotencyKeyReused, text),
         CutError::Stop(error) => error.into(),

@@ -124,6 +124,10 @@ impl ApiError {
     pub(crate) fn submit(error: SubmitError, session: Option<&SessionId>) -> Self {
         match error {
             SubmitError::NotFound => Self::no_session(session.map_or("", SessionId::as_str)),
+            SubmitError::Quota(exceeded) if exceeded.is_storage() => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, Some("storage_quota_exceeded"), exceeded.to_string())
+                    .for_good()
+            }
             SubmitError::Quota(exceeded) => Self::too_many(exceeded.to_string(), exceeded.retry_after()),
             SubmitError::Refused(refused) => match refused {
                 // Worth another try: the turn will end.

@@ -276,6 +276,10 @@ impl Store for SimStore {
         self.read(|state| state.used_on(tenant, day, key))
     }
 
+    fn stored_bytes(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.read(|state| state.stored_bytes(tenant))
+    }
+
     fn idle_sessions(
         &self,
         before: Timestamp,

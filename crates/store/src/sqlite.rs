@@ -407,6 +407,11 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| usage::on(connection, &tenant, day, key.as_ref())).boxed()
     }
 
+    fn stored_bytes(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let tenant = tenant.clone();
+        self.readers.read(move |connection| usage::stored_bytes(connection, &tenant)).boxed()
+    }
+
     fn idle_sessions(
         &self,
         before: Timestamp,

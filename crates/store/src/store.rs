@@ -198,6 +198,10 @@ pub trait Store: Send + Sync + 'static {
     /// The tokens that the tenant used on a day: all of them, or those used with a key.
     fn used_on(&self, tenant: &TenantId, day: Day, key: Option<&KeyId>) -> BoxFuture<'_, Result<Usage, StoreError>>;
 
+    /// How many bytes the tenant's documents, artifacts and logs have. The log of a turn that runs counts as far as it was
+    /// gathered, all of it once the turn rests; one that sessions share counts once.
+    fn stored_bytes(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>>;
+
     /// Sessions of all tenants that last changed before a time and have no turn that runs, waits or is queued, those that
     /// changed first before the others; `limit` at most.
     fn idle_sessions(

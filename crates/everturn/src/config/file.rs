@@ -95,6 +95,7 @@ pub(super) struct Quota {
     pub(super) requests_per_second: Option<Number>,
     pub(super) concurrent_turns: Option<Number>,
     pub(super) tokens_per_day: Option<Number>,
+    pub(super) storage: Option<Number>,
 }
 
 #[derive(Deserialize)]

@@ -237,6 +237,10 @@ impl Store for CrashStore {
         self.store.used_on(tenant, day, key)
     }
 
+    fn stored_bytes(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.store.stored_bytes(tenant)
+    }
+
     fn idle_sessions(
         &self,
         before: Timestamp,

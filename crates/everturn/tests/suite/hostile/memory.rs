@@ -4,7 +4,9 @@ use std::{io::Write as _, net::TcpStream};
 
 use serde_json::{Value, json};
 
-use crate::suite::harness::{Answer, Client, Gate, Home, Reply, Server, eventually, key, script, shared_config};
+use crate::suite::harness::{
+    Answer, Client, Gate, Home, Reply, Server, Streaming, eventually, key, script, shared_config,
+};
 
 /// The least that may be configured. A tenant may hold half of it.
 const MEMORY: usize = 256 * 1024 * 1024;
@@ -140,7 +142,7 @@ fn answers_that_nobody_reads_hold_what_a_tenant_may_and_no_more() {
     let path = format!("/session/{}", import(&acme, SESSION));
     let own = import(&bob, 100_000);
     let unread: Vec<_> = (0..8).map(|_| acme.open("GET", &path, "")).collect();
-    let statuses: Vec<u16> = unread.iter().map(|answer| answer.status()).collect();
+    let statuses: Vec<u16> = unread.iter().map(Streaming::status).collect();
     // Each holds the history twice, in full and compacted, and takes twice as much while it is built.
     assert_eq!(statuses, [200, 200, 200, 200, 503, 503, 503, 503]);
     let held_now = held(&server, "answers");

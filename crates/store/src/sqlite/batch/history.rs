@@ -235,7 +235,6 @@ impl Batch<'_, '_> {
         let EndedTurn { turn, segment, rest, begins_history, at } = ended;
         let id = self.ids.turn();
         let [input, output, cached, cache_write, reasoning] = tokens::columns(rest.usage);
-        log::write_chunks(self.connection, id, std::slice::from_ref(segment))?;
         self.connection
             .prepare_cached(
                 "INSERT INTO turns (id, name, session, ordinal, epoch, head, gathered, taken_epoch, taken_version,
@@ -264,6 +263,8 @@ impl Batch<'_, '_> {
                 rest.compaction.as_ref().map(to_json).transpose()?,
                 to_json(&rest.messages)?,
             ])?;
+        // After the turn, which says whose it is.
+        log::write_chunks(self.connection, id, std::slice::from_ref(segment))?;
         Ok(())
     }
 
