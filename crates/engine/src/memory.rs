@@ -159,6 +159,11 @@ impl MemoryBudget {
         Self(Arc::new(Budget { limit, held: Mutex::default(), freed: Notify::new(), metrics }))
     }
 
+    /// A budget of its own, which no metrics show.
+    pub fn of_size(limit: u64) -> Self {
+        Self::new(limit, MemoryMetrics::default())
+    }
+
     /// The part of a tenant.
     pub fn of(&self, tenant: &TenantId) -> TenantMemory {
         TenantMemory { budget: self.clone(), tenant: tenant.clone() }

@@ -171,6 +171,9 @@ fn nests_deeper(json: &[u8], limit: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use everturn_core::TenantId;
+    use everturn_engine::MemoryBudget;
+
     use super::*;
 
     #[track_caller]
@@ -182,8 +185,9 @@ mod tests {
         }
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, content_type.parse().unwrap())]);
         let limits = BodyLimits { bytes: 64, depth: 3 };
+        let memory = MemoryBudget::of_size(1 << 20).of(&TenantId::local());
         let read = async {
-            let bytes = read_body(&headers, Body::from(body.to_owned()), limits).await?;
+            let bytes = read_body(&headers, Body::from(body.to_owned()), limits, &memory).await?;
             parse_json::<Shape>(&bytes, limits)
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
