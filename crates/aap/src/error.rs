@@ -86,6 +86,9 @@ impl ApiError {
             | SubmitError::Update(_)
             | SubmitError::FormInvalid { .. }
             | SubmitError::UnknownDocument { .. } => Self::bad_request(error.to_string()),
+            SubmitError::Quota(quota) if quota.is_storage() => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, quota.to_string())
+            }
             SubmitError::Quota(quota) => Self::too_many(quota.to_string(), quota.retry_after()),
             SubmitError::Overloaded { .. } | SubmitError::ShuttingDown => Self::unavailable(error.to_string()),
             SubmitError::Store(error) => error.into(),
@@ -127,6 +130,7 @@ impl From<ReadError> for ApiError {
         match error {
             ReadError::Store(error) => error.into(),
             ReadError::Corrupt(_) => Self::internal(&error),
+            ReadError::Memory(error) => Self::unavailable(error.to_string()),
         }
     }
 }
@@ -155,6 +159,7 @@ impl From<BodyError> for ApiError {
         let status = match error {
             BodyError::NotJson(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::NoMemory(_) => return Self::unavailable(error.to_string()),
             BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
             BodyError::TooDeep { .. } | BodyError::Malformed(_) | BodyError::Cut => StatusCode::BAD_REQUEST,
         };

@@ -66,6 +66,11 @@ impl IntoResponses for BodyRefused {
     fn responses() -> Answers {
         told([
             (400, "Something in the request is wrong", "messages[0]: content is missing"),
+            (
+                507,
+                "The tenant stores as much as it may",
+                "this tenant may store 10000000000 bytes (documents, artifacts and logs, quota.storage) and stores 10000002048",
+            ),
             (408, "The body did not come in time", "the body did not arrive within 60 s, which is the limit"),
             (413, "The body is too long", "the body is longer than 10485760 bytes, which is the limit"),
             (

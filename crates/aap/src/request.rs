@@ -214,7 +214,7 @@ impl Place {
             "image" if allowed.images => {
                 let url = block.url.ok_or_else(|| missing("url"))?;
                 self.image(&url, agent)?;
-                Ok(Block::Image { url })
+                Ok(Block::Image { url: url.into() })
             }
             "thinking" | "tool_use" | "image" => {
                 Err(self.error(format!("a block of type {} cannot stand in a message of this role", block.r#type)))

@@ -83,7 +83,7 @@ impl Aap {
         body: Body,
     ) -> Result<Response, ApiError> {
         let caller = self.caller(headers, Scope::Chat)?;
-        let body = read_body(headers, body, self.limits).await?;
+        let body = read_body(headers, body, self.limits, &self.engine.memory_of(&caller.tenant)).await?;
         let Object(request): Object<TurnIn<T>> = parse_json(&body, self.limits)?;
         let session = session_id(path)?;
         let key = submission_key(headers, &version.turn(&session), &body)?;
@@ -98,6 +98,8 @@ impl Aap {
         let update = request::update(overrides, request.tools);
         let submit = submit(caller, Target::Existing(session.clone()), update, submission, key);
         let started = self.engine.submit(submit).await.map_err(|error| ApiError::submit(error, Some(&session)))?;
+        // The turn has what it said, and may take long.
+        drop(body);
         self.answer(&started, mode, Created::No, version).await
     }
 

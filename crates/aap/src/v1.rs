@@ -13,7 +13,7 @@ use everturn_engine::Target;
 use everturn_http::{
     Object, Scope,
     document::{self, Events},
-    parse_json, read_body, submission_key,
+    held, parse_json, read_body, submission_key,
 };
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -146,7 +146,7 @@ async fn list(
 )]
 async fn create(State(aap): State<Aap>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = aap.caller(&headers, Scope::Chat)?;
-    let body = read_body(&headers, body, aap.limits).await?;
+    let body = read_body(&headers, body, aap.limits, &aap.engine.memory_of(&caller.tenant)).await?;
     let Object(request): Object<NewWithTurnIn> = parse_json(&body, aap.limits)?;
     let key = submission_key(&headers, Version::V1.creation(), &body)?;
     let (name, agent) = aap.agent_for_new(&caller, &request.agent).await?;
@@ -155,6 +155,8 @@ async fn create(State(aap): State<Aap>, headers: HeaderMap, body: Body) -> Resul
     let update = request::update(request.agent, request.tools);
     let submit = submit(caller, Target::New { agent: name }, update, submission, key);
     let started = aap.engine.submit(submit).await.map_err(|error| ApiError::submit(error, None))?;
+    // The turn has what it said, and may take long.
+    drop(body);
     aap.answer(&started, mode, Created::Yes, Version::V1).await
 }
 
@@ -249,8 +251,9 @@ async fn show(
     };
     let history = if wanted.any() { Some(aap.engine.history(&caller.tenant, &record.id).await?) } else { None };
     let session = SessionOut::new(&record, aap.enabled(agent.as_deref(), &record.config));
-    let history = history.as_ref().map(|history| HistoryOut::new(history, wanted));
-    Ok(Json(SessionWithHistory { session, history }).into_response())
+    let shown = history.as_ref().map(|history| HistoryOut::new(history, wanted));
+    let answer = Json(SessionWithHistory { session, history: shown }).into_response();
+    Ok(held(answer, history.map(|history| history.memory)))
 }
 
 /// Delete a session

@@ -14,7 +14,7 @@ use everturn_engine::{Flow, ImportedTurn, NewConversation, Target};
 use everturn_http::{
     Object, SESSION_ID, Scope,
     document::{self, Events},
-    parse_json, read_body, submission_key,
+    held, parse_json, read_body, submission_key,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -154,7 +154,7 @@ struct CreatedOut<'a> {
 )]
 async fn create(State(aap): State<Aap>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = aap.caller(&headers, Scope::Chat)?;
-    let body = read_body(&headers, body, aap.limits).await?;
+    let body = read_body(&headers, body, aap.limits, &aap.engine.memory_of(&caller.tenant)).await?;
     let Object(request): Object<NewIn> = parse_json(&body, aap.limits)?;
     let key = submission_key(&headers, Version::V3.creation(), &body)?;
     let (name, agent) = aap.agent_for_new(&caller, &request.agent).await?;
@@ -276,7 +276,8 @@ async fn history(
         return Err(ApiError::new(StatusCode::NOT_FOUND, message));
     }
     let history = aap.engine.history(&caller.tenant, &record.id).await?;
-    Ok(Json(SessionHistoryOut { history: HistoryOut::new(&history, wanted) }).into_response())
+    let answer = Json(SessionHistoryOut { history: HistoryOut::new(&history, wanted) }).into_response();
+    Ok(held(answer, history.memory))
 }
 
 /// Run a turn

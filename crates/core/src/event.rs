@@ -306,6 +306,8 @@ pub enum FailureCode {
     LlmRateLimited,
     /// The turn made as many model calls as it may.
     StepLimit,
+    /// The tenant stores as much as it may.
+    StorageQuota,
     /// A fault of ours.
     Internal,
 }
@@ -319,6 +321,7 @@ impl FailureCode {
             Self::LlmProviderError | Self::LlmRequestRefused => "LLM_PROVIDER_ERROR",
             Self::LlmRateLimited => "LLM_RATE_LIMITED",
             Self::StepLimit => "STEP_LIMIT",
+            Self::StorageQuota => "STORAGE_QUOTA_EXCEEDED",
             Self::Internal => "INTERNAL",
         }
     }

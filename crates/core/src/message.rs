@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, DocumentId, ToolUse};
+use crate::{CallId, DocumentId, SharedText, ToolUse};
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ pub enum Block {
     /// An image, by `https:` or `data:` URL.
     Image {
         /// Where it is.
-        url: String,
+        url: SharedText,
     },
     /// A document that was uploaded. Its content is looked up when a model is called, so that what was deleted since is
     /// not there any more.

@@ -17,6 +17,9 @@ pub struct Quota {
     /// Tokens in a day, UTC, both directions together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<NonZeroU64>,
+    /// Bytes of documents, artifacts and logs. Counted for a tenant as a whole: a key has no such bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<NonZeroU64>,
 }
 
 impl Quota {

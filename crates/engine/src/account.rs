@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use everturn_core::{KeyId, Quota, TenantId, Timestamp, Wait};
+use everturn_core::{FailureCode, KeyId, Quota, TenantId, Timestamp, Usage, Wait};
 use everturn_store::StoreError;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use crate::{
-    Engine, SubmitError,
+    CutError, Engine, SubmitError, UploadError,
     step::after,
     turn::{Stopped, Turn},
 };
@@ -73,6 +73,17 @@ pub enum QuotaExceeded {
         /// How long until the next day begins.
         retry_after: Duration,
     },
+    /// As much is stored as may be, or would be.
+    #[error(
+        "this tenant may store {limit} bytes (documents, artifacts and logs, quota.storage) and stores {used}; delete documents or \
+         sessions first"
+    )]
+    Storage {
+        /// How many bytes may be stored.
+        limit: u64,
+        /// How many are.
+        used: u64,
+    },
 }
 
 impl QuotaExceeded {
@@ -81,7 +92,14 @@ impl QuotaExceeded {
         match self {
             Self::Turns { .. } => TURN_WAIT,
             Self::Tokens { retry_after, .. } => *retry_after,
+            // Nobody knows when something is deleted.
+            Self::Storage { .. } => Duration::ZERO,
         }
+    }
+
+    /// Whether it is about what is stored, which no waiting helps.
+    pub fn is_storage(&self) -> bool {
+        matches!(self, Self::Storage { .. })
     }
 }
 
@@ -278,12 +296,72 @@ impl Engine {
         Ok(())
     }
 
+    /// Refuses those who store as much as they may, or would with so many bytes more.
+    pub(crate) async fn check_storage(&self, tenant: &TenantId, more: u64) -> Result<(), StorageError> {
+        let Some(limit) = self.0.accounts.account(tenant, None).tenant_quota.storage else { return Ok(()) };
+        let (limit, used) = (limit.get(), self.0.store.stored_bytes(tenant).await?);
+        if used >= limit || more > limit - used {
+            return Err(QuotaExceeded::Storage { limit, used }.into());
+        }
+        Ok(())
+    }
+
+    /// How many bytes the tenant's documents, artifacts and logs have.
+    pub async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        self.0.store.stored_bytes(tenant).await
+    }
+
     async fn used_today(&self, tenant: &TenantId, key: Option<&KeyId>, now: Timestamp) -> Result<u64, StoreError> {
         Ok(self.0.store.used_on(tenant, now.day(), key).await?.total())
     }
 }
 
+/// Why nothing more is stored.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StorageError {
+    #[error(transparent)]
+    Quota(#[from] QuotaExceeded),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<StorageError> for SubmitError {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Quota(quota) => Self::Quota(quota),
+            StorageError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<StorageError> for CutError {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Quota(quota) => Self::Quota(quota),
+            StorageError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<StorageError> for UploadError {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Quota(quota) => Self::Quota(quota),
+            StorageError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
 impl Turn {
+    /// Fails if the tenant stores as much as it may. Asked before each step: what a step has begun it may finish.
+    pub(crate) async fn is_beyond_storage(&mut self) -> Result<bool, Stopped> {
+        let checked = Engine(Arc::clone(&self.shared)).check_storage(&self.tenant, 0).await;
+        // A store in trouble fails no turn: what it appends waits anyway.
+        let Err(StorageError::Quota(quota)) = checked else { return Ok(false) };
+        self.fail(FailureCode::StorageQuota, quota.to_string(), false, Usage::default()).await?;
+        Ok(true)
+    }
+
     /// Rests until tomorrow if the tenant or the key has used its tokens of the day. Asked once each time when the turn
     /// begins or is taken up: a message that waited in a queue, or for a timer, was accepted while there were some left.
     pub(crate) async fn waits_for_tokens(&mut self) -> Result<bool, Stopped> {

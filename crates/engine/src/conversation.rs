@@ -6,20 +6,22 @@ use everturn_core::{Content, Message, Said, SessionId, TenantId, Timestamp, Turn
 use everturn_store::{Store, TurnRecord, TurnStatus};
 
 use crate::{
-    Engine, Flow, ReadError,
+    Engine, Flow, ReadError, Reserved,
     earlier_history::{self, has_begun},
     follower::Follower,
+    memory::{ALL_TURNS, ANSWER},
     session_history::PAGE,
 };
 
 impl Engine {
     /// The session's conversation, the finished steps of a running turn included. Empty if there is no such session.
-    pub async fn conversation(&self, tenant: &TenantId, session: &SessionId) -> Result<Vec<Said>, ReadError> {
+    pub async fn conversation(&self, tenant: &TenantId, session: &SessionId) -> Result<Reserved<Vec<Said>>, ReadError> {
+        let memory = self.reserve_history(tenant, session, ALL_TURNS, ANSWER).await?;
         let mut turns = self.0.store.turns(tenant, session).await?;
         if let Some(running) = turns.iter_mut().find(|turn| turn.status == TurnStatus::Running) {
             running.messages = self.fold(&running.id).await?.messages();
         }
-        Ok(said(turns))
+        Ok(Reserved { value: said(turns), memory })
     }
 
     /// Shows the messages of a session's conversation, the newest turn first, until `look` has seen enough. Reads as much as

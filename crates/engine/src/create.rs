@@ -40,6 +40,7 @@ impl Engine {
         if let Some(record) = self.created_before(tenant, key.as_ref()).await? {
             return Ok(record);
         }
+        self.check_storage(tenant, 0).await?;
         let NewConversation { agent, id, title, update, turns } = new;
         let agent = self.agent_for_new(tenant, &agent).await?;
         let name = agent.name.clone();

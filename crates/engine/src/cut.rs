@@ -13,7 +13,11 @@ use everturn_store::{
 };
 
 use crate::{
-    CutError, Engine, SubmissionKey, committer::CommitError, conversation::said_in_turn, earlier_history::in_history,
+    CutError, Engine, SubmissionKey,
+    committer::CommitError,
+    conversation::said_in_turn,
+    earlier_history::in_history,
+    memory::{ALL_TURNS, CUT},
 };
 
 /// How often a cut is judged anew because the session changed meanwhile.
@@ -55,9 +59,12 @@ impl Engine {
         if let Some(outcome) = self.cut_before(tenant, key.as_ref()).await? {
             return outcome.parse().map_err(|_| CutError::Rejected(Refusal::NotFound));
         }
+        self.check_storage(tenant, 0).await?;
         // Submissions wait meanwhile: in a session that many use, it would never be what it was a moment ago.
         let gate = self.0.sessions.of(tenant, session.as_str());
         let _alone = gate.lock().await;
+        let page = if cut == Cut::Nothing { (None, PAGE) } else { ALL_TURNS };
+        let _memory = self.reserve_history(tenant, session, page, CUT).await?;
         for _ in 0..MAX_CONFLICTS {
             let record = self.0.store.session(tenant, session).await?.ok_or(CutError::NotFound)?;
             let mut turns = self.turns_to_cut(&record, &cut).await?;
@@ -148,6 +155,7 @@ impl Engine {
         // Submissions wait meanwhile: in a session that many use, it would never be what it was a moment ago.
         let gate = self.0.sessions.of(tenant, session.as_str());
         let _alone = gate.lock().await;
+        let _memory = self.reserve_history(tenant, session, ALL_TURNS, CUT).await?;
         for _ in 0..MAX_CONFLICTS {
             let record = self.0.store.session(tenant, session).await?.ok_or(CutError::NotFound)?;
             self.settle_first(tenant, &record).await?;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use everturn_core::{Block, Content, DocumentId, Message, Messages, Piece, Pieces, context};
+use everturn_core::{Block, Content, DocumentId, Message, Messages, Piece, Pieces, SharedText, context};
 use everturn_models::{DocumentContent, Documents as Contents};
 use everturn_store::{RecordKind, StoreError};
 
@@ -165,7 +165,7 @@ impl Turn {
         if let Some(text) = document.text(store, tenant).await? {
             let is_pdf = media_type == "application/pdf" && *bytes <= MAX_PDF;
             let base64 = match is_pdf && self.agent.models.iter().any(|model| model.reads_pdf()) {
-                true => document.content(store, tenant).await?.map(|content| Arc::from(STANDARD.encode(content))),
+                true => self.encoded(id, &document, "").await?,
                 false => None,
             };
             let text = everturn_documents::for_model(name, media_type, &text, *cut, max);
@@ -177,9 +177,30 @@ impl Turn {
                 format!("[The image {name:?} has {bytes} bytes, too many to be shown; the limit is {MAX_IMAGE}.]");
             return Ok(Loaded::note(name, note));
         }
-        let content = document.content(store, tenant).await?.unwrap_or_default();
-        let url = format!("data:{media_type};base64,{}", STANDARD.encode(content));
+        let prefix = format!("data:{media_type};base64,");
+        // Deleted since: an image without data, which is left out.
+        let url = self.encoded(id, &document, &prefix).await?.unwrap_or_else(|| prefix.into());
         Ok(Loaded::Image(vec![Block::Text(format!("[The image {name:?}:]")), Block::Image { url }]))
+    }
+
+    /// A document in base64, after a prefix that only its type decides. Nothing if it was deleted meanwhile.
+    async fn encoded(
+        &self,
+        id: &DocumentId,
+        document: &Document,
+        prefix: &str,
+    ) -> Result<Option<SharedText>, StoreError> {
+        let (encoded, tenant) = (&self.shared.encoded, &self.tenant);
+        if let Some(known) = encoded.get(tenant, id) {
+            return Ok(Some(known));
+        }
+        let Some(content) = document.content(&*self.shared.store, tenant).await? else { return Ok(None) };
+        let mut text = String::with_capacity(prefix.len() + content.len().div_ceil(3) * 4);
+        text.push_str(prefix);
+        STANDARD.encode_string(content, &mut text);
+        let text = SharedText::from(text);
+        encoded.put(tenant, id, text.clone());
+        Ok(Some(text))
     }
 
     /// Messages with their images in place.

@@ -8,7 +8,7 @@ use everturn_store::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Engine, SubmissionKey, SubmitError, committer::CommitError};
+use crate::{Engine, QuotaExceeded, SubmissionKey, SubmitError, committer::CommitError};
 
 /// Content is kept in parts of this size, each by a commit of its own, so that a large document holds nobody up.
 const PART_BYTES: usize = 1024 * 1024;
@@ -109,6 +109,9 @@ pub enum UploadError {
     /// It is not one that can be read.
     #[error(transparent)]
     Document(#[from] DocumentError),
+    /// The tenant stores as much as it may, or would with this document.
+    #[error(transparent)]
+    Quota(QuotaExceeded),
     /// The key of another request.
     #[error("the idempotency key {key:?} was used for another request; send a new key with a new request")]
     KeyReused {
@@ -152,6 +155,7 @@ impl Engine {
         {
             return self.uploaded_before(tenant, key, &kept.fingerprint, &kept.outcome).await;
         }
+        self.check_storage(tenant, content.len() as u64).await?;
         let (engine, tenant, name) = (self.clone(), tenant.clone(), clean_name(name));
         // To its end, whether or not the client stays.
         let task = self.0.tasks.spawn(async move { engine.keep_document(&tenant, name, content, key).await });
@@ -170,6 +174,8 @@ impl Engine {
         // Reading a large document takes a while, and must not hold up others.
         let reading = tokio::task::spawn_blocking(move || everturn_documents::read(&shown, &bytes, bounds));
         let read = reading.await.map_err(|_| UploadError::Crashed)??;
+        let text = read.text.as_ref().map_or(0, String::len);
+        self.check_storage(tenant, (content.len() + text) as u64).await?;
         let id = DocumentId::mint();
         let body = Body {
             name,
@@ -312,7 +318,10 @@ impl Engine {
         }
         let remove = Write::Remove { kind: RecordKind::Document, id: id.as_str().to_owned() };
         match self.put(tenant, vec![remove], kept).await {
-            Ok(()) | Err(CommitError::Refused(Refusal::Repeated { .. })) => Ok(true),
+            Ok(()) | Err(CommitError::Refused(Refusal::Repeated { .. })) => {
+                self.0.encoded.forget(tenant, id);
+                Ok(true)
+            }
             Err(error) => Err(error.into()),
         }
     }

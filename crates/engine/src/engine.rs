@@ -18,15 +18,18 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Accounts, Agents, DeleteError, Flow, Metrics, Models, Notices, OpenError, Settings, Started, SubmissionKey,
+    Accounts, Agents, DeleteError, Flow, MemoryBudget, MemoryKind, Metrics, Models, Notices, OpenError, Reserved,
+    Settings, Started, SubmissionKey, TenantMemory,
     account::RunningTurns,
     clock::Timelines,
     committer::{CommitError, Committer},
     earlier_history::full_history,
+    encoded_documents::EncodedDocuments,
     follower::Follower,
     gates::Gates,
     known_summaries::KnownSummaries,
     live::{Interrupt, LiveTurns},
+    memory::{ALL_TURNS, ANSWER},
     projection::{Cursor, Projection, TurnView},
     questions::Questions,
     queues::Queues,
@@ -84,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) tools: Arc<ToolSet>,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
+    pub(crate) memory: MemoryBudget,
+    pub(crate) encoded: EncodedDocuments,
     pub(crate) committer: Committer,
     pub(crate) node: NodeId,
     pub(crate) live: LiveTurns,
@@ -137,7 +142,13 @@ impl Engine {
         let (live, queued) = (LiveTurns::default(), AtomicUsize::new(0));
         let (drain, tasks) = (CancellationToken::new(), TaskTracker::new());
         let timelines = Timelines::new(Arc::clone(&settings.clock));
-        let warm = WarmSessions::new(settings.warm_bytes, metrics.warm_bytes.clone());
+        let memory = MemoryBudget::new(settings.memory_bytes, metrics.memory.clone());
+        let encoded = EncodedDocuments::new(memory.of_cache(MemoryKind::Images));
+        let warm = WarmSessions::new(
+            settings.warm_bytes,
+            metrics.warm_bytes.clone(),
+            memory.of_cache(MemoryKind::WarmSessions),
+        );
         let shared = Shared {
             store,
             secrets,
@@ -146,6 +157,8 @@ impl Engine {
             tools,
             settings,
             metrics,
+            memory,
+            encoded,
             committer,
             node,
             live,
@@ -188,6 +201,11 @@ impl Engine {
         &self.0.tools
     }
 
+    /// The memory that requests of a tenant may hold.
+    pub fn memory_of(&self, tenant: &TenantId) -> TenantMemory {
+        self.0.memory.of(tenant)
+    }
+
     /// Why nothing can be accepted now, if so.
     pub fn trouble(&self) -> Option<String> {
         if self.0.draining() {
@@ -213,7 +231,8 @@ impl Engine {
 
     /// The session's history. Of a turn that runs, or waits for time alone, it has the steps that are complete: a call
     /// without a result waits for somebody.
-    pub async fn history(&self, tenant: &TenantId, session: &SessionId) -> Result<History, ReadError> {
+    pub async fn history(&self, tenant: &TenantId, session: &SessionId) -> Result<Reserved<History>, ReadError> {
+        let memory = self.reserve_history(tenant, session, ALL_TURNS, ANSWER).await?;
         let mut turns = self.0.store.turns(tenant, session).await?;
         let works = |turn: &&mut TurnRecord| match &turn.status {
             TurnStatus::Running => true,
@@ -233,7 +252,7 @@ impl Engine {
         let given = context::normalise_for_readers(&compacted, last_calls);
         let mut compacted: Vec<_> = given.system.into_iter().map(|content| Message::System { content }).collect();
         compacted.extend(given.messages);
-        Ok(History { full, compacted })
+        Ok(Reserved { value: History { full, compacted }, memory })
     }
 
     /// A page of a session's turns, newest first.
@@ -243,8 +262,9 @@ impl Engine {
         session: &SessionId,
         below: Option<u64>,
         limit: usize,
-    ) -> Result<Vec<TurnRecord>, StoreError> {
-        self.0.store.turns_below(tenant, session, below, limit).await
+    ) -> Result<Reserved<Vec<TurnRecord>>, ReadError> {
+        let memory = self.reserve_history(tenant, session, (below, limit), ANSWER).await?;
+        Ok(Reserved { value: self.0.store.turns_below(tenant, session, below, limit).await?, memory })
     }
 
     /// The same page without what was said.

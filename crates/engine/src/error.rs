@@ -162,6 +162,9 @@ pub enum CutError {
         /// What was asked for.
         id: String,
     },
+    /// The tenant stores as much as it may.
+    #[error(transparent)]
+    Quota(QuotaExceeded),
     /// A turn is under way.
     #[error("a turn is running in this session; stop it, or wait until it ends, then send this again")]
     Busy,
@@ -177,7 +180,7 @@ pub enum CutError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The log of a turn cannot be read.
+    /// The log of a turn cannot be read, or what is cut takes more memory than there is for it.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The store refused the command.

@@ -9,6 +9,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::memory::MemoryMetrics;
+
 /// One label.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub(crate) struct Label {
@@ -67,6 +69,7 @@ pub struct Metrics {
     pub(crate) warm_bytes: Gauge,
     pub(crate) history_loads: Family<Label, Counter>,
     readers: Gauge,
+    pub(crate) memory: MemoryMetrics,
 }
 
 impl Default for Metrics {
@@ -94,6 +97,7 @@ impl Default for Metrics {
             warm_bytes: Gauge::default(),
             history_loads: Family::default(),
             readers: Gauge::default(),
+            memory: MemoryMetrics::default(),
         }
     }
 }
@@ -147,6 +151,7 @@ impl Metrics {
         let loads = "Histories that a turn began with, by where they were: memory or store";
         registry.register("everturn_history_loads", loads, self.history_loads.clone());
         registry.register("everturn_readers", "Readers connected now", self.readers.clone());
+        self.memory.register(registry);
     }
 
     pub(crate) fn reader(&self) -> ReaderGuard {

@@ -7,7 +7,7 @@ use everturn_core::{CorruptSegment, Event, Place, RawEvent, Said, Segment, Stand
 use everturn_store::StoreError;
 
 use crate::{
-    conversation,
+    MemoryExhausted, conversation,
     follower::{Follower, Found},
     metrics::ReaderGuard,
     projection::{Conversations, Cursor, Flow, Projection, Shown, TurnView, show},
@@ -26,6 +26,9 @@ pub enum ReadError {
     /// The log cannot be decoded.
     #[error(transparent)]
     Corrupt(#[from] CorruptSegment),
+    /// What was to be read takes more memory than there is for it.
+    #[error(transparent)]
+    Memory(#[from] MemoryExhausted),
 }
 
 /// Reads one turn as one projection shows it.

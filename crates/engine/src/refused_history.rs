@@ -121,6 +121,7 @@ impl Turn {
 
     /// Whether the provider begins to answer a request. The answer itself is not waited for.
     pub(crate) async fn is_answered(&mut self, request: ModelRequest) -> Option<bool> {
+        let Ok(_memory) = self.reserve_request(&request).await else { return None };
         self.begin_summary(request.messages.size().tokens);
         let call = Watchdog::call(&self.shared.settings, self.current_model(), request, &self.silences).await;
         let answered = match call {

@@ -81,6 +81,8 @@ pub struct Settings {
     pub document_context_bytes: usize,
     /// What is cleared away, and when.
     pub retention: Retention,
+    /// The memory that requests and turns may hold, in bytes.
+    pub memory_bytes: u64,
     /// What is kept in memory of sessions that were used lately, all of them together, in bytes.
     pub warm_bytes: u64,
     /// Recent events that a live turn keeps in memory for its readers, in bytes.
@@ -111,6 +113,7 @@ impl Default for Settings {
             document_bytes: 50 * 1024 * 1024,
             document_context_bytes: 200 * 1024,
             retention: Retention::default(),
+            memory_bytes: 1024 * 1024 * 1024,
             warm_bytes: 32 * 1024 * 1024,
             ring_bytes: 256 * 1024,
             clock: Arc::new(SystemClock),

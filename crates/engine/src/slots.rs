@@ -50,6 +50,7 @@ impl Engine {
             return Err(SubmitError::ShuttingDown);
         }
         if slot.is_none() {
+            self.check_storage(&submit.tenant, 0).await?;
             self.check_tokens(&submit.tenant, &submit.account).await?;
             let place = self.place(&submit.tenant, &submit.account)?;
             let permit = Some(self.free_slot(&submit.tenant).await?);

@@ -10,7 +10,7 @@ use everturn_models::{ModelError, ModelErrorKind, ModelEvent, ModelFinish, Model
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Settings,
+    MemoryExhausted, Settings,
     draft::Drafts,
     metrics::Label,
     output_format::Misfit,
@@ -56,6 +56,8 @@ enum Attempt {
     Unfit(Misfit, Usage),
     /// The provider declined because of earlier messages, which are left out now.
     Declined(Usage),
+    /// There is no memory for the request.
+    NoMemory(MemoryExhausted),
 }
 
 impl Turn {
@@ -158,6 +160,7 @@ impl Turn {
                     let attempts = self.state.step.as_ref().map_or(0, |step| step.attempts);
                     self.void_attempt("the provider declined earlier messages".to_owned(), attempts, usage)?;
                 }
+                Attempt::NoMemory(exhausted) => return self.pause_for_memory(exhausted).await,
                 Attempt::Failed(error) => {
                     let kind = format!("{:?}", error.kind);
                     self.shared.metrics.model_errors.get_or_create(&Label { kind }).inc();
@@ -252,6 +255,10 @@ impl Turn {
         self.answer_began = false;
         self.sent = self.estimated_context();
         let request = self.request();
+        let mut memory = match self.reserve_request(&request).await {
+            Ok(memory) => memory,
+            Err(exhausted) => return Ok(Attempt::NoMemory(exhausted)),
+        };
         let (mut watchdog, mut stream) =
             match Watchdog::call(&self.shared.settings, self.current_model(), request, &self.silences).await {
                 Ok(call) => call,
@@ -267,6 +274,9 @@ impl Turn {
                 Ok(event) => event,
                 Err(error) => return Ok(Attempt::Failed(error)),
             };
+            if !matches!(event, ModelEvent::Alive | ModelEvent::Notice(_)) {
+                memory.shrink_to(0);
+            }
             received += size(&event);
             self.answer_began |= is_of_answer(&event);
             if received > MAX_ANSWER_BYTES {

@@ -260,6 +260,7 @@ impl Engine {
         let (expected_version, used_before) = (head.version, head.usage);
         match admission {
             Admission::Queue => {
+                self.check_storage(&submit.tenant, 0).await?;
                 self.check_tokens(&submit.tenant, &submit.account).await?;
                 return self.join_queue(submit, place, &head, judging).await;
             }

@@ -262,6 +262,12 @@ impl Turn {
         let body = self.agent.side_body();
         let request =
             ModelRequest { messages: messages.into(), options, body, context_window, ..ModelRequest::default() };
+        let _memory = match self.reserve_request(&request).await {
+            Ok(memory) => memory,
+            Err(exhausted) => {
+                return Attempt::Failed(ModelError::new(ModelErrorKind::Unavailable, exhausted.to_string()));
+            }
+        };
         let (settings, model) = (&self.shared.settings, self.current_model());
         let silence = if self.is_summariser_silent { NEXT_SILENCE } else { LONGEST_SILENCE };
         let call = Watchdog::call_within(silence, settings, model, request, &self.silences).await;

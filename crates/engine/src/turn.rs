@@ -236,6 +236,7 @@ impl Turn {
                     return Err(Stopped::Draining);
                 }
                 Next::Step if self.waits_for_tokens().await? => return Ok(()),
+                Next::Step if self.is_beyond_storage().await? => return Ok(()),
                 Next::Step => self.step().await?,
                 Next::RestartStep => self.restart_step().await?,
                 Next::RetryStep => self.retry_step().await?,

@@ -12,7 +12,7 @@ use everturn_core::{SessionId, TenantId, TurnId, TurnState};
 use everturn_store::TurnStatus;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::{earlier_history::EarlierHistory, session_head::SessionHead};
+use crate::{Reservation, earlier_history::EarlierHistory, session_head::SessionHead};
 
 /// A session with fewer turns is read from the store at no great cost; most are never used again.
 const FEWEST_TURNS: usize = 3;
@@ -60,6 +60,8 @@ struct Kept {
     by_use: BTreeMap<u64, Name>,
     uses: u64,
     bytes: u64,
+    /// The same, as part of all memory.
+    memory: Option<Reservation>,
 }
 
 type Name = (TenantId, SessionId);
@@ -72,8 +74,9 @@ struct Entry {
 }
 
 impl WarmSessions {
-    pub(crate) fn new(room: u64, taken: Gauge) -> Self {
-        Self { kept: Mutex::default(), room, taken }
+    pub(crate) fn new(room: u64, taken: Gauge, memory: Reservation) -> Self {
+        let kept = Kept { memory: Some(memory), ..Kept::default() };
+        Self { kept: Mutex::new(kept), room, taken }
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -137,8 +140,9 @@ impl WarmSessions {
 }
 
 impl Kept {
+    /// Requests come first: what they leave of the memory of all is for sessions that nobody may use again.
     fn make_room(&mut self, room: u64) {
-        while self.bytes > room {
+        while self.bytes > room || self.memory.as_mut().is_some_and(|memory| memory.try_resize(self.bytes).is_err()) {
             let Some((_, oldest)) = self.by_use.first_key_value() else { break };
             let oldest = oldest.clone();
             self.remove(&oldest);
@@ -149,6 +153,9 @@ impl Kept {
         if let Some(entry) = self.sessions.remove(name) {
             self.by_use.remove(&entry.used);
             self.bytes -= entry.bytes;
+            if let Some(memory) = &mut self.memory {
+                memory.shrink_to(self.bytes);
+            }
         }
     }
 }
@@ -159,7 +166,7 @@ mod tests {
     use everturn_store::TurnSummary;
 
     use super::*;
-    use crate::earlier_history::FinishedTurn;
+    use crate::{MemoryBudget, MemoryKind, earlier_history::FinishedTurn, memory::MemoryMetrics};
 
     fn tenant() -> TenantId {
         TenantId::try_from("acme".to_owned()).unwrap()
@@ -183,6 +190,11 @@ mod tests {
         WarmSession { earlier, last: turn(last), waiting: None, head: None }
     }
 
+    fn sessions(room: u64) -> WarmSessions {
+        let memory = MemoryBudget::new(1 << 30, MemoryMetrics::default());
+        WarmSessions::new(room, Gauge::default(), memory.of_cache(MemoryKind::WarmSessions))
+    }
+
     fn record(name: &str, last: &str, status: TurnStatus) -> SessionHead {
         SessionHead {
             id: session(name),
@@ -200,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_session_that_went_on_elsewhere_is_not_taken_for_what_it_was() {
-        let sessions = WarmSessions::new(1 << 20, Gauge::default());
+        let sessions = sessions(1 << 20);
         sessions.put(&tenant(), &session("s"), warm(3, "turn_a"));
         assert_eq!(sessions.take(&record("s", "turn_a", ENDED)).unwrap().0.turns(), 3);
         assert!(sessions.take(&record("s", "turn_b", ENDED)).is_none());
@@ -212,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_sessions_used_least_lately_make_room() {
-        let sessions = WarmSessions::new(20_000, Gauge::default());
+        let sessions = sessions(20_000);
         for name in ["a", "b", "c", "d", "e", "f"] {
             sessions.put(&tenant(), &session(name), warm(3, "turn_a"));
         }

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::{
     config::{self, Config, Environment, ModelName},
-    guard,
+    guard, machine_memory,
 };
 
 /// The tools that agents may name.
@@ -228,6 +228,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         retries: limits.retries,
         retry_max: limits.retry_max,
         ring_bytes: limits.ring_bytes,
+        memory_bytes: limits.memory_of(machine_memory::total()),
         warm_bytes: limits.warm_sessions as u64,
         ..Settings::default()
     }

@@ -7,6 +7,7 @@ mod compose;
 pub mod config;
 pub mod guard;
 mod keys;
+mod machine_memory;
 mod mcp;
 mod models;
 mod reload;

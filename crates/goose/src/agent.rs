@@ -13,7 +13,7 @@ use everturn_engine::{Agent, NewConversation, SessionUpdate};
 use everturn_http::{
     Object, Scope,
     document::{self, AnySchema, IdempotencyKey},
-    parse_json, read_body, submission_key,
+    held, parse_json, read_body, submission_key,
 };
 use everturn_recipes::{Recipe, RenderError};
 use everturn_store::SessionRecord;
@@ -31,7 +31,6 @@ use crate::{
     recipe::{Chosen, Dressing, blocking, plain_name, put_on},
     routes::{Api, nothing, session_named},
     session_out::{SessionOut, WORKING_DIR, session_example},
-    sessions::Detail,
 };
 
 /// Longest path of a working directory, in bytes.
@@ -79,7 +78,7 @@ fn nothing_here() -> AnySchema {
 )]
 pub(crate) async fn start(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let body = read_body(&headers, body, api.limits).await?;
+    let body = read_body(&headers, body, api.limits, &api.engine.memory_of(&caller.tenant)).await?;
     let Object(request): Object<StartIn> = parse_json(&body, api.limits)?;
     let key = submission_key(&headers, "POST /goose/agent/start", &body)?;
     if request.recipe_deeplink.is_some() {
@@ -121,7 +120,7 @@ pub(crate) async fn start(State(api): State<Api>, headers: HeaderMap, body: Body
     let new = NewConversation { agent, update, ..NewConversation::default() };
     let record = api.engine.create_session(&caller.tenant, new, key).await;
     let record = record.map_err(|error| ApiError::submit(error, None))?;
-    Ok(Json(api.session_json(&caller.tenant, &record, Detail::Summary).await?).into_response())
+    Ok(Json(api.session_summary(&caller.tenant, &record).await?).into_response())
 }
 
 /// Refuses the path of a folder that is too long.
@@ -186,11 +185,11 @@ pub(crate) struct ExtensionResult {
 )]
 pub(crate) async fn resume(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
-    let ResumeIn { session_id, load_model_and_extensions } = api.read(&headers, body).await?;
+    let ResumeIn { session_id, load_model_and_extensions } = api.read(&caller, &headers, body).await?;
     let record = api.record(&caller.tenant, &session_named(session_id)?).await?;
-    let session = api.session_json(&caller.tenant, &record, Detail::Conversation).await?;
+    let (session, memory) = api.whole_session(&caller.tenant, &record).await?;
     let extension_results = if load_model_and_extensions { Some(api.extension_results(&record).await?) } else { None };
-    Ok(Json(Resumed { session, extension_results }).into_response())
+    Ok(held(Json(Resumed { session, extension_results }).into_response(), memory))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -214,7 +213,7 @@ pub(crate) async fn update_from_session(
     body: Body,
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let SessionIn { session_id } = api.read(&headers, body).await?;
+    let SessionIn { session_id } = api.read(&caller, &headers, body).await?;
     api.record(&caller.tenant, &session_named(session_id)?).await?;
     Ok(nothing().into_response())
 }
@@ -229,7 +228,7 @@ pub(crate) async fn update_from_session(
 )]
 pub(crate) async fn stop(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let SessionIn { session_id } = api.read(&headers, body).await?;
+    let SessionIn { session_id } = api.read(&caller, &headers, body).await?;
     let record = api.record(&caller.tenant, &session_named(session_id)?).await?;
     api.engine.stop(&caller.tenant, &record.id, None, None).await?;
     Ok(nothing().into_response())

@@ -46,7 +46,7 @@ pub(crate) async fn update_session(
     body: Body,
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let SessionUpdateIn { session_id, goose_mode } = api.read(&headers, body).await?;
+    let SessionUpdateIn { session_id, goose_mode } = api.read(&caller, &headers, body).await?;
     let mode = goose_mode.as_deref().map(mode_of).transpose()?;
     let record = api.record(&caller.tenant, &session_named(session_id)?).await?;
     let Some(mode) = mode else { return Ok(nothing().into_response()) };
@@ -111,7 +111,7 @@ pub(crate) async fn update_provider(
     body: Body,
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let ProviderIn { session_id, provider, model, .. } = api.read(&headers, body).await?;
+    let ProviderIn { session_id, provider, model, .. } = api.read(&caller, &headers, body).await?;
     let provider = provider.filter(|provider| !provider.is_empty());
     let provider = provider.ok_or_else(|| ApiError::invalid("provider is missing"))?;
     let record = api.record(&caller.tenant, &session_named(session_id)?).await?;
@@ -164,7 +164,7 @@ pub(crate) async fn update_working_dir(
     body: Body,
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let WorkingDirIn { session_id, working_dir } = api.read(&headers, body).await?;
+    let WorkingDirIn { session_id, working_dir } = api.read(&caller, &headers, body).await?;
     let folder = working_dir.filter(|folder| !folder.trim().is_empty());
     let folder = folder.ok_or_else(|| ApiError::invalid("working_dir is missing"))?;
     check_folder(&folder)?;
@@ -198,7 +198,7 @@ struct Restarted {
 )]
 pub(crate) async fn restart(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let SessionIn { session_id } = api.read(&headers, body).await?;
+    let SessionIn { session_id } = api.read(&caller, &headers, body).await?;
     let record = api.record(&caller.tenant, &session_named(session_id)?).await?;
     let extension_results = api.extension_results(&record).await?;
     Ok(Json(Restarted { extension_results }).into_response())

@@ -3,7 +3,7 @@
 use std::{marker::PhantomData, time::Duration};
 
 use everturn_core::submission;
-use everturn_engine::{SubmitError, Whose};
+use everturn_engine::{QuotaExceeded, SubmitError, Whose};
 use everturn_http::{
     AuthError, BodyError, KeyError, Scope,
     document::{self, Events},
@@ -105,6 +105,7 @@ answers! {
     ];
     /// What a door may answer besides where something is said.
     NotSaid = [
+        ("The tenant stores as much as it may", storage_full()),
         ("There is no such session, recipe or question", no_session()),
         ("A turn runs in the session", ApiError::submit(submission::Refused::Busy.into(), None)),
         ("The name was used for another request", key_reused()),
@@ -114,6 +115,7 @@ answers! {
     ];
     /// What making a session may answer besides.
     NotMade = [
+        ("The tenant stores as much as it may", storage_full()),
         ("There is no such recipe", ApiError::not_found("there is no recipe \"code-helper\"; there are: plain")),
         ("The key was used for another request", key_reused()),
     ];
@@ -126,6 +128,7 @@ answers! {
     ];
     /// What a cut may answer besides.
     NotCut = [
+        ("The tenant stores as much as it may", storage_full()),
         ("There is no such session or message", no_session()),
         ("A turn runs or waits in the session", ApiError::conflict("a turn runs or waits in this session")),
         ("The key was used for another request", key_reused()),
@@ -185,6 +188,11 @@ fn no_session() -> ApiError {
 
 fn key_reused() -> ApiError {
     ApiError::submit(SubmitError::KeyReused { key: "order-17".to_owned() }, None)
+}
+
+fn storage_full() -> ApiError {
+    let quota = QuotaExceeded::Storage { limit: 10_000_000_000, used: 10_000_002_048 };
+    ApiError::submit(quota.into(), None)
 }
 
 fn limited() -> ApiError {

@@ -75,7 +75,7 @@ pub(crate) async fn read_resource(
     body: Body,
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let ReadIn { session_id, extension_name, uri } = api.read(&headers, body).await?;
+    let ReadIn { session_id, extension_name, uri } = api.read(&caller, &headers, body).await?;
     let name = extension_name.ok_or_else(|| ApiError::invalid("extension_name is missing"))?;
     let uri = uri.filter(|uri| (1..=MAX_URI).contains(&uri.len()));
     let uri = uri.ok_or_else(|| ApiError::invalid(format!("uri: it has 1 to {MAX_URI} bytes")))?;

@@ -73,7 +73,7 @@ struct CalledOut<'a> {
 )]
 pub(crate) async fn call(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let CallIn { session_id, name, arguments } = api.read(&headers, body).await?;
+    let CallIn { session_id, name, arguments } = api.read(&caller, &headers, body).await?;
     let name = name.ok_or_else(|| ApiError::invalid("name is missing: the name of a tool"))?;
     let arguments = match arguments.as_deref().map(RawValue::get) {
         None | Some("null") => Text::empty_object(),

@@ -53,7 +53,7 @@ pub(crate) struct KeyIn {
 )]
 pub(crate) async fn read(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Json<Value>, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
-    let KeyIn { key, is_secret } = api.read(&headers, body).await?;
+    let KeyIn { key, is_secret } = api.read(&caller, &headers, body).await?;
     let key = checked_key(key)?;
     if is_secret {
         return Ok(Json(Value::Null));
@@ -92,7 +92,7 @@ pub(crate) struct ValueIn {
 )]
 pub(crate) async fn upsert(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let ValueIn { key, value, is_secret } = api.read(&headers, body).await?;
+    let ValueIn { key, value, is_secret } = api.read(&caller, &headers, body).await?;
     let key = checked_key(key)?;
     if is_secret || key != "GOOSE_MODE" {
         return Ok(format!("{key} is set in this server's configuration; what was sent is not kept").into_response());

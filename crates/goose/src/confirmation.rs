@@ -65,7 +65,7 @@ impl Action {
 )]
 pub(crate) async fn decide(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Json<Value>, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let DecisionIn { id, action, session } = api.read(&headers, body).await?;
+    let DecisionIn { id, action, session } = api.read(&caller, &headers, body).await?;
     let call = CallId::new(id.ok_or_else(|| ApiError::invalid("id is missing: the id of the tool request"))?);
     let action = action.ok_or_else(|| ApiError::invalid("action is missing"))?;
     let action = Action::of(&action).ok_or_else(|| {

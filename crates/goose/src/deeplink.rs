@@ -54,8 +54,8 @@ struct Decoded {
     ),
 )]
 pub(crate) async fn decode(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
-    api.caller(&headers, Scope::Chat)?;
-    let LinkIn { deeplink } = api.read(&headers, body).await?;
+    let caller = api.caller(&headers, Scope::Chat)?;
+    let LinkIn { deeplink } = api.read(&caller, &headers, body).await?;
     let link = deeplink.ok_or_else(|| ApiError::invalid("deeplink is missing"))?;
     let json = recipe_in(&link).ok_or_else(|| unreadable("it is not base64 of a recipe's JSON"))?;
     let recipe = blocking(move || Recipe::from_json(&json)).await?;

@@ -123,6 +123,7 @@ impl ApiError {
             | SubmitError::Update(_)
             | SubmitError::FormInvalid { .. }
             | SubmitError::UnknownDocument { .. } => Self::invalid(text),
+            SubmitError::Quota(quota) if quota.is_storage() => Self::new(StatusCode::INSUFFICIENT_STORAGE, text),
             SubmitError::Quota(quota) => Self::too_many(text, quota.retry_after()),
             SubmitError::Overloaded { .. } | SubmitError::ShuttingDown => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
@@ -150,6 +151,7 @@ impl ApiError {
             CutError::NotFound => Self::no_session(session.as_str()),
             CutError::NoMessage { .. } => Self::not_found(text),
             CutError::Busy | CutError::KeyReused { .. } => Self::conflict(text),
+            CutError::Quota(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, text),
             CutError::Stop(error) => error.into(),
             CutError::Store(error) => error.into(),
             CutError::Read(error) => error.into(),
@@ -224,6 +226,7 @@ impl From<ReadError> for ApiError {
         match error {
             ReadError::Store(error) => error.into(),
             ReadError::Corrupt(_) => Self::internal(&error),
+            ReadError::Memory(error) => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
         }
     }
 }
@@ -255,6 +258,7 @@ impl From<BodyError> for ApiError {
         let status = match error {
             BodyError::NotJson(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::NoMemory(_) => StatusCode::SERVICE_UNAVAILABLE,
             BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
             BodyError::TooDeep { .. } | BodyError::Malformed(_) | BodyError::Cut => StatusCode::BAD_REQUEST,
         };

@@ -145,7 +145,7 @@ pub(crate) struct AddIn {
 )]
 pub(crate) async fn add(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let AddIn { session_id, config } = api.read(&headers, body).await?;
+    let AddIn { session_id, config } = api.read(&caller, &headers, body).await?;
     let Object(ConfigIn { name }) = config.ok_or_else(|| ApiError::invalid("config is missing"))?;
     let name = name.ok_or_else(|| ApiError::invalid("config.name is missing"))?;
     let record = api.record(&caller.tenant, &session_named(session_id)?).await?;
@@ -184,7 +184,7 @@ pub(crate) struct RemoveIn {
 )]
 pub(crate) async fn remove(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let RemoveIn { session_id, name } = api.read(&headers, body).await?;
+    let RemoveIn { session_id, name } = api.read(&caller, &headers, body).await?;
     let name = name.ok_or_else(|| ApiError::invalid("name is missing"))?;
     let record = api.record(&caller.tenant, &session_named(session_id)?).await?;
     let names = [plain_name(&name), name];

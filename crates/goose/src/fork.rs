@@ -80,7 +80,7 @@ pub(crate) async fn fork(
     body: Body,
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let body = read_body(&headers, body, api.limits).await?;
+    let body = read_body(&headers, body, api.limits, &api.engine.memory_of(&caller.tenant)).await?;
     let Object(request): Object<ForkIn> = parse_json(&body, api.limits)?;
     let session = session_of(path)?;
     let key = submission_key(&headers, &format!("POST /goose/sessions/{session}/fork"), &body)?;

@@ -99,7 +99,7 @@ pub(crate) struct ChangesIn {
 )]
 pub(crate) async fn change(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let ChangesIn { tool_permissions } = api.read(&headers, body).await?;
+    let ChangesIn { tool_permissions } = api.read(&caller, &headers, body).await?;
     let changes = tool_permissions.ok_or_else(|| ApiError::invalid("tool_permissions is missing"))?;
     if changes.len() > MAX_CHANGES {
         let count = changes.len();

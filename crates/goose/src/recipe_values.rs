@@ -77,7 +77,7 @@ pub(crate) async fn set(
     body: Body,
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let ValuesIn { values } = api.read(&headers, body).await?;
+    let ValuesIn { values } = api.read(&caller, &headers, body).await?;
     let session = session_of(path)?;
     let record = api.record(&caller.tenant, &session).await?;
     let (chosen, _) = api.recipe_of(&record.config).ok_or_else(|| ApiError::not_found("Recipe not found"))?;

@@ -173,7 +173,7 @@ pub(crate) async fn released(api: State<Api>, headers: HeaderMap, body: Body) ->
 async fn reply(State(api): State<Api>, headers: HeaderMap, body: Body, style: Style) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
     let limits = api.message_limits();
-    let body = read_body(&headers, body, limits).await?;
+    let body = read_body(&headers, body, limits, &api.engine.memory_of(&caller.tenant)).await?;
     let Object(request): Object<ReplyIn> = parse_json(&body, limits)?;
     let session = request.session_id.as_deref().map(str::parse::<SessionId>).transpose();
     let session = session.map_err(|error| ApiError::invalid(format!("session_id: {error}")))?;

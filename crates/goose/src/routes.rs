@@ -154,8 +154,13 @@ impl Api {
     }
 
     /// A request of the ordinary size.
-    pub(crate) async fn read<T: DeserializeOwned>(&self, headers: &HeaderMap, body: Body) -> Result<T, ApiError> {
-        let body = read_body(headers, body, self.limits).await?;
+    pub(crate) async fn read<T: DeserializeOwned>(
+        &self,
+        caller: &Caller,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<T, ApiError> {
+        let body = read_body(headers, body, self.limits, &self.engine.memory_of(&caller.tenant)).await?;
         let Object(request) = parse_json(&body, self.limits)?;
         Ok(request)
     }

@@ -17,7 +17,6 @@ use crate::{
     error::ApiError,
     routes::Api,
     session_out::{SessionOut, session_example},
-    sessions::Detail,
 };
 
 /// How many sessions are looked at: the newest.
@@ -78,7 +77,7 @@ pub(crate) async fn search(
     let limit = limit.as_deref().map_or(Ok(DEFAULT_LIMIT), read_limit)?;
     let mut found = Vec::new();
     for session in api.find_sessions(&caller, &wanted, limit).await? {
-        found.push(api.session_json(&caller.tenant, &session, Detail::Summary).await?);
+        found.push(api.session_summary(&caller.tenant, &session).await?);
     }
     Ok(Json(found).into_response())
 }

@@ -7,8 +7,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use everturn_core::{SessionId, TenantId, Usage};
-use everturn_engine::SubmitError;
-use everturn_http::{Scope, document::IdempotencyKey, submission_key};
+use everturn_engine::{Reservation, SubmitError};
+use everturn_http::{Scope, document::IdempotencyKey, held, submission_key};
 use everturn_store::SessionRecord;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ pub(crate) async fn list(
     rows.sort_by_key(|row| std::cmp::Reverse(row.session.updated_at));
     let mut sessions = Vec::with_capacity(rows.len());
     for row in &rows {
-        sessions.push(api.session_json(&caller.tenant, &row.session, Detail::Summary).await?);
+        sessions.push(api.session_summary(&caller.tenant, &row.session).await?);
     }
     Ok(Json(Page { sessions, next }).into_response())
 }
@@ -97,7 +97,8 @@ pub(crate) async fn list(
 pub(crate) async fn show(State(api): State<Api>, path: One, headers: HeaderMap) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Read)?;
     let record = api.record(&caller.tenant, &session_of(path)?).await?;
-    Ok(Json(api.session_json(&caller.tenant, &record, Detail::Conversation).await?).into_response())
+    let (session, memory) = api.whole_session(&caller.tenant, &record).await?;
+    Ok(held(Json(session).into_response(), memory))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -128,7 +129,7 @@ pub(crate) async fn rename(
     body: Body,
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let NameIn { name } = api.read(&headers, body).await?;
+    let NameIn { name } = api.read(&caller, &headers, body).await?;
     let session = session_of(path)?;
     let name = checked_name(name.as_deref())?;
     if !api.engine.rename(&caller.tenant, &session, name).await? {
@@ -167,14 +168,24 @@ impl Api {
         record.ok_or_else(|| ApiError::no_session(session.as_str()))
     }
 
-    /// A session as clients see it.
-    pub(crate) async fn session_json(
+    /// A session as lists show it.
+    pub(crate) async fn session_summary(
         &self,
         tenant: &TenantId,
         record: &SessionRecord,
-        detail: Detail,
     ) -> Result<Box<RawValue>, ApiError> {
-        self.show_session(tenant, record, detail, |session| serde_json::value::to_raw_value(session)).await
+        let json = |session: &SessionOut<'_>| serde_json::value::to_raw_value(session);
+        Ok(self.show_session(tenant, record, Detail::Summary, json).await?.0)
+    }
+
+    /// A session with its conversation, and the memory that it takes.
+    pub(crate) async fn whole_session(
+        &self,
+        tenant: &TenantId,
+        record: &SessionRecord,
+    ) -> Result<(Box<RawValue>, Option<Reservation>), ApiError> {
+        self.show_session(tenant, record, Detail::Conversation, |session| serde_json::value::to_raw_value(session))
+            .await
     }
 
     /// What the last turn of a session used; of one that has used nothing yet, what the turn before it did.
@@ -184,14 +195,14 @@ impl Api {
         Ok(used.clone().find(|usage| !usage.is_zero()).or(used.clone().next()))
     }
 
-    /// Writes a session in some way.
+    /// Writes a session in some way. With its conversation there comes the memory that it takes.
     pub(crate) async fn show_session<T>(
         &self,
         tenant: &TenantId,
         record: &SessionRecord,
         detail: Detail,
         write: impl FnOnce(&SessionOut<'_>) -> Result<T, serde_json::Error>,
-    ) -> Result<T, ApiError> {
+    ) -> Result<(T, Option<Reservation>), ApiError> {
         let choices = self.choices(record).await?;
         let record = &SessionRecord { config: self.shown_config(record, &choices)?, ..record.clone() };
         let agent = match self.engine.agent_of_session(tenant, &record.config).await {
@@ -210,8 +221,9 @@ impl Api {
                 Some(self.engine.conversation(tenant, &record.id).await?)
             }
         };
-        around.conversation = said.as_deref();
-        write(&SessionOut::new(record, &around)).map_err(|error| ApiError::internal(&error))
+        around.conversation = said.as_ref().map(|said| said.value.as_slice());
+        let written = write(&SessionOut::new(record, &around)).map_err(|error| ApiError::internal(&error))?;
+        Ok((written, said.map(|said| said.memory)))
     }
 }
 

@@ -79,7 +79,7 @@ pub(crate) async fn reply(
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
     let limits = api.message_limits();
-    let body = read_body(&headers, body, limits).await?;
+    let body = read_body(&headers, body, limits, &api.engine.memory_of(&caller.tenant)).await?;
     let Object(request): Object<SessionReplyIn> = parse_json(&body, limits)?;
     let session = session_of(path)?;
     let id = request.request_id.filter(|id| is_uuid(id));
@@ -127,7 +127,7 @@ pub(crate) async fn cancel(
     body: Body,
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let CancelIn { request_id } = api.read(&headers, body).await?;
+    let CancelIn { request_id } = api.read(&caller, &headers, body).await?;
     let session = session_of(path)?;
     let request = request_id.ok_or_else(|| ApiError::invalid("request_id is missing"))?;
     if api.engine.session(&caller.tenant, &session).await?.is_none() {

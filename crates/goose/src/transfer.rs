@@ -11,7 +11,7 @@ use axum::{
 use everturn_core::{Message, Timestamp};
 use everturn_engine::{ImportedTurn, NewConversation, SessionUpdate};
 use everturn_http::{
-    BodyLimits, Caller, Object, Scope, document::IdempotencyKey, parse_json, read_body, submission_key,
+    BodyLimits, Caller, Object, Scope, document::IdempotencyKey, held, parse_json, read_body, submission_key,
 };
 use everturn_recipes::Recipe;
 use http::{HeaderMap, StatusCode};
@@ -47,8 +47,8 @@ pub(crate) async fn export(State(api): State<Api>, path: One, headers: HeaderMap
     let caller = api.caller(&headers, Scope::Read)?;
     let record = api.record(&caller.tenant, &session_of(path)?).await?;
     let pretty = |session: &SessionOut<'_>| serde_json::to_string_pretty(session);
-    let text = api.show_session(&caller.tenant, &record, Detail::Conversation, pretty).await?;
-    Ok(Json(text).into_response())
+    let (text, memory) = api.show_session(&caller.tenant, &record, Detail::Conversation, pretty).await?;
+    Ok(held(Json(text).into_response(), memory))
 }
 
 /// A session as some server gave it out, or a field with the text of such a file.
@@ -125,7 +125,7 @@ impl SessionIn {
 pub(crate) async fn import(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
     let limits = api.message_limits();
-    let body = read_body(&headers, body, limits).await?;
+    let body = read_body(&headers, body, limits, &api.engine.memory_of(&caller.tenant)).await?;
     let session = SessionIn::read(&body, limits)?;
     let key = submission_key(&headers, "POST /goose/sessions/import", &body)?;
     let agent = session.agent.filter(|agent| api.engine.agents().get(agent).is_some());
@@ -146,7 +146,8 @@ pub(crate) async fn import(State(api): State<Api>, headers: HeaderMap, body: Bod
     let new = NewConversation { agent, id: None, title, update, turns: turns(said, Timestamp::now()) };
     let record = api.engine.create_session(&caller.tenant, new, key).await;
     let record = record.map_err(|error| ApiError::submit(error, None))?;
-    Ok(Json(api.session_json(&caller.tenant, &record, Detail::Conversation).await?).into_response())
+    let (session, memory) = api.whole_session(&caller.tenant, &record).await?;
+    Ok(held(Json(session).into_response(), memory))
 }
 
 impl Api {

@@ -1,12 +1,16 @@
-//! Reads JSON bodies within bounds.
+//! Reads JSON bodies within bounds, and within the memory that their tenant may hold.
 
-use std::time::Duration;
+use std::{ops::Deref, time::Duration};
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use everturn_engine::{MemoryExhausted, MemoryKind, Reservation, TenantMemory};
 use http::{HeaderMap, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
+
+/// How much memory a body takes once it is there: its bytes, and what is parsed out of them.
+const PARSED: u64 = 2;
 
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -44,6 +48,9 @@ pub enum BodyError {
     /// Too slow.
     #[error("the body did not arrive within {} s, which is the limit", BODY_TIMEOUT.as_secs())]
     TooSlow,
+    /// There is no memory for it.
+    #[error(transparent)]
+    NoMemory(#[from] MemoryExhausted),
     /// The client went away.
     #[error("the body ended early")]
     Cut,
@@ -53,8 +60,28 @@ fn found(content_type: Option<&str>) -> String {
     content_type.map_or(String::new(), |found| format!(" (it was {found:?})"))
 }
 
-/// Reads a body that is declared as JSON.
-pub async fn read_body(headers: &HeaderMap, body: Body, limits: BodyLimits) -> Result<Bytes, BodyError> {
+/// A body that has arrived, and the memory that it and what is parsed out of it take.
+#[derive(Debug)]
+pub struct Received {
+    bytes: Bytes,
+    _memory: Reservation,
+}
+
+impl Deref for Received {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Reads a body that is declared as JSON. Hold what it gives until what it said is done: the memory is given back then.
+pub async fn read_body(
+    headers: &HeaderMap,
+    body: Body,
+    limits: BodyLimits,
+    memory: &TenantMemory,
+) -> Result<Received, BodyError> {
     let content_type = headers.get(header::CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
     if !content_type.as_deref().is_some_and(is_json) {
         return Err(BodyError::NotJson(content_type.map(|value| value.chars().take(100).collect())));
@@ -64,15 +91,36 @@ pub async fn read_body(headers: &HeaderMap, body: Body, limits: BodyLimits) -> R
     if declared.is_some_and(|bytes| bytes > limits.bytes as u64) {
         return Err(BodyError::TooLong { limit: limits.bytes });
     }
-    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limits.bytes).collect()).await;
-    let bytes = match collected.map_err(|_elapsed| BodyError::TooSlow)? {
-        Ok(collected) => collected.to_bytes(),
-        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            return Err(BodyError::TooLong { limit: limits.bytes });
-        }
-        Err(_) => return Err(BodyError::Cut),
-    };
-    Ok(bytes)
+    let declared = declared.and_then(|bytes| usize::try_from(bytes).ok());
+    let arriving = collect(body, declared, limits.bytes, memory.nothing(MemoryKind::Bodies));
+    let received = tokio::time::timeout(BODY_TIMEOUT, arriving).await;
+    received.map_err(|_elapsed| BodyError::TooSlow)?
+}
+
+/// Takes a body as it comes. Memory counts as it is used: who declares a long body and sends none holds none.
+async fn collect(
+    body: Body,
+    declared: Option<usize>,
+    limit: usize,
+    mut memory: Reservation,
+) -> Result<Received, BodyError> {
+    let mut body = Limited::new(body, limit);
+    // What is not written to takes no memory yet.
+    let mut bytes = BytesMut::with_capacity(declared.unwrap_or(0));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+            Some(_) => BodyError::TooLong { limit },
+            None => BodyError::Cut,
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        let after = bytes.len() + data.len();
+        // One without a declared length is copied as it grows.
+        let held = if declared.is_some() { after } else { after.max(bytes.capacity() * 2) };
+        memory.resize(held as u64)?;
+        bytes.extend_from_slice(&data);
+    }
+    memory.resize((bytes.len() as u64).saturating_mul(PARSED))?;
+    Ok(Received { bytes: bytes.freeze(), _memory: memory })
 }
 
 /// Parses a body.
@@ -123,6 +171,9 @@ fn nests_deeper(json: &[u8], limit: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use everturn_core::TenantId;
+    use everturn_engine::MemoryBudget;
+
     use super::*;
 
     #[track_caller]
@@ -134,8 +185,9 @@ mod tests {
         }
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, content_type.parse().unwrap())]);
         let limits = BodyLimits { bytes: 64, depth: 3 };
+        let memory = MemoryBudget::of_size(1 << 20).of(&TenantId::local());
         let read = async {
-            let bytes = read_body(&headers, Body::from(body.to_owned()), limits).await?;
+            let bytes = read_body(&headers, Body::from(body.to_owned()), limits, &memory).await?;
             parse_json::<Shape>(&bytes, limits)
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -11,6 +11,7 @@ mod docs;
 pub mod document;
 mod forwarded;
 mod frame_stream;
+mod held_answer;
 mod host;
 mod idempotency;
 mod keys;
@@ -30,9 +31,10 @@ mod view_error;
 mod views;
 
 pub use auth::{AuthError, Caller, NoScope, Scope, retry_seconds};
-pub use body::{BodyError, BodyLimits, parse_json, read_body};
+pub use body::{BodyError, BodyLimits, Received, parse_json, read_body};
 pub use docs::docs;
 pub use frame_stream::{Snapshots, frame_stream};
+pub use held_answer::held;
 pub use host::own_host;
 pub use idempotency::{IDEMPOTENCY_KEY, KeyError, named_submission, submission_key};
 pub use keys::{

@@ -144,7 +144,7 @@ impl Shown {
             )
         } else {
             self.image_bytes += bytes;
-            self.blocks.push(Block::Image { url: format!("data:{kind};base64,{data}") });
+            self.blocks.push(Block::Image { url: format!("data:{kind};base64,{data}").into() });
             return;
         };
         self.text(note);

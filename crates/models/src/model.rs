@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use everturn_core::{DocumentId, Json, Messages, ModelOptions, ToolSpec, Usage};
+use everturn_core::{DocumentId, Json, Messages, ModelOptions, SharedText, ToolSpec, Usage};
 use futures_util::{future::BoxFuture, stream::BoxStream};
 
 /// What a model call is asked.
@@ -45,7 +45,7 @@ pub struct DocumentContent {
     /// The document's text with a heading that names it, or a sentence that says why there is none.
     pub text: String,
     /// The document itself in base64, where some provider may read it.
-    pub base64: Option<Arc<str>>,
+    pub base64: Option<SharedText>,
 }
 
 /// One piece of a model's answer.

@@ -350,7 +350,7 @@ pub(crate) async fn show(State(api): State<Api>, path: path::One, headers: Heade
 )]
 pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Admin)?;
-    let body = read_body(&headers, body, api.limits).await?;
+    let body = read_body(&headers, body, api.limits, &api.engine.memory_of(&caller.tenant)).await?;
     let Object(request): Object<AgentIn> = parse_json(&body, api.limits)?;
     let key = submission_key(&headers, "POST /api/v1/agents", &body)?;
     let (id, profile) = request.create()?;
@@ -382,7 +382,7 @@ pub(crate) async fn change(
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Admin)?;
     let id = path::name(path, Thing::Agent)?;
-    let body = read_body(&headers, body, api.limits).await?;
+    let body = read_body(&headers, body, api.limits, &api.engine.memory_of(&caller.tenant)).await?;
     let Object(request): Object<AgentIn> = parse_json(&body, api.limits)?;
     let key = submission_key(&headers, &format!("PATCH /api/v1/agents/{id}"), &body)?;
     let change = |profile| {

@@ -1,7 +1,7 @@
 //! The answers that say no, for the API document. Each is made as the handlers make it.
 
 use everturn_core::submission::Refused;
-use everturn_engine::SubmitError;
+use everturn_engine::{QuotaExceeded, SubmitError};
 use everturn_http::{AuthError, BodyError, BookError, KeyError, MAX_LIVE_KEYS, Scope, document};
 
 use crate::{
@@ -72,6 +72,7 @@ answers! {
     ];
     /// What a change of a session may answer.
     Busy = [
+        ("The tenant stores as much as it may", storage_full()),
         ("A turn runs or waits in the session", ApiError::submit(Refused::Busy.into(), None)),
         ("The key was used for another request", key_reused()),
     ];
@@ -79,6 +80,7 @@ answers! {
     NotCompacted = [("A turn runs, waits or is queued in the session", compact::busy())];
     /// What a spawn may answer.
     NotSpawned = [
+        ("The tenant stores as much as it may", storage_full()),
         ("A turn runs in the session, and on_busy says to reject then", {
             ApiError::submit(Refused::Busy.into(), None)
         }),
@@ -111,6 +113,7 @@ answers! {
     ];
     /// What an upload may answer.
     NotTaken = [
+        ("The tenant would store more than it may", storage_full()),
         ("The body ended early", BodyError::Cut.into()),
         ("The document did not arrive in time", BodyError::TooSlow.into()),
         ("The document was deleted since, or the key is another one's", ApiError::no(Thing::Document, "doc_none")),
@@ -176,6 +179,10 @@ fn read_only() -> ApiError {
 fn changed() -> ApiError {
     let message = "agent \"ann\" was changed by somebody else meanwhile; read it and try again";
     ApiError::new(Code::Conflict, message)
+}
+
+fn storage_full() -> ApiError {
+    QuotaExceeded::Storage { limit: 10_000_000_000, used: 10_000_002_048 }.into()
 }
 
 fn limited() -> ApiError {

@@ -5,7 +5,7 @@ use axum::{
     extract::State,
     response::{IntoResponse as _, Response},
 };
-use everturn_core::{SessionId, TurnId};
+use everturn_core::{SessionId, TenantId, TurnId};
 use everturn_engine::{Cut, CutError, SubmissionKey};
 use everturn_http::{Object, Scope, document, parse_json, read_body, submission_key};
 use http::{HeaderMap, StatusCode};
@@ -55,7 +55,8 @@ pub(crate) async fn fork(
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
     let session = path::session(path)?;
-    let (request, key) = api.cut_in(&headers, body, &format!("POST /api/v1/sessions/{session}/fork")).await?;
+    let (request, key) =
+        api.cut_in(&caller.tenant, &headers, body, &format!("POST /api/v1/sessions/{session}/fork")).await?;
     let cut = match request.at_message_id {
         Some(id) => Cut::Through(message(&id)?),
         None => Cut::Nothing,
@@ -91,7 +92,8 @@ pub(crate) async fn truncate(
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
     let session = path::session(path)?;
-    let (request, key) = api.cut_in(&headers, body, &format!("POST /api/v1/sessions/{session}/truncate")).await?;
+    let (request, key) =
+        api.cut_in(&caller.tenant, &headers, body, &format!("POST /api/v1/sessions/{session}/truncate")).await?;
     let id = request.at_message_id.ok_or_else(|| {
         ApiError::invalid("at_message_id is missing").hint("name the last message that shall stay, by its message_id")
     })?;
@@ -113,6 +115,7 @@ impl Api {
     /// What a request says; one without a body says nothing.
     async fn cut_in(
         &self,
+        tenant: &TenantId,
         headers: &HeaderMap,
         body: Body,
         operation: &str,
@@ -120,7 +123,7 @@ impl Api {
         if body.is_end_stream() {
             return Ok((CutIn::default(), submission_key(headers, operation, b"")?));
         }
-        let body = read_body(headers, body, self.limits).await?;
+        let body = read_body(headers, body, self.limits, &self.engine.memory_of(tenant)).await?;
         let Object(request): Object<CutIn> = parse_json(&body, self.limits)?;
         Ok((request, submission_key(headers, operation, &body)?))
     }
@@ -135,6 +138,7 @@ fn told(error: CutError, session: &SessionId) -> ApiError {
     match error {
         CutError::NotFound => ApiError::no(Thing::Session, session.as_str()),
         CutError::NoMessage { id } => ApiError::no(Thing::Message, &id),
+        CutError::Quota(quota) => quota.into(),
         CutError::Busy => ApiError::new(Code::SessionBusy, text),
         CutError::KeyReused { .. } => ApiError::new(Code::IdempotencyKeyReused, text),
         CutError::Stop(error) => error.into(),

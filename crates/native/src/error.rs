@@ -10,7 +10,10 @@ use axum::{
 };
 use everturn_core::{FormId, SessionId, submission::Refused};
 use everturn_documents::DocumentError;
-use everturn_engine::{DeleteError, ProfileError, ReadError, StopError, SubmitError, UpdateError, UploadError};
+use everturn_engine::{
+    DeleteError, MemoryExhausted, ProfileError, QuotaExceeded, ReadError, StopError, SubmitError, UpdateError,
+    UploadError,
+};
 use everturn_http::{AuthError, BodyError, KeyError, retry_seconds};
 use everturn_store::StoreError;
 use http::{HeaderValue, StatusCode, header};
@@ -125,7 +128,7 @@ impl ApiError {
             }
             SubmitError::UnknownDocument { id } => Self::no(Thing::Document, &id),
             SubmitError::Stop(error) => (*error).into(),
-            SubmitError::Quota(quota) => Self::new(Code::QuotaExceeded, text).retry_after(quota.retry_after()),
+            SubmitError::Quota(quota) => quota.into(),
             SubmitError::Overloaded { .. } => Self::new(Code::Overloaded, text),
             SubmitError::ShuttingDown => Self::new(Code::ShuttingDown, text),
             SubmitError::Store(error) => error.into(),
@@ -200,6 +203,7 @@ impl From<UploadError> for ApiError {
                 Self::new(code, text)
             }
             UploadError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
+            UploadError::Quota(quota) => quota.into(),
             UploadError::Gone => Self::new(Code::DocumentNotFound, text),
             UploadError::Store(error) => error.into(),
             UploadError::Rejected(_) | UploadError::Crashed => Self::internal(&error),
@@ -240,7 +244,23 @@ impl From<ReadError> for ApiError {
         match error {
             ReadError::Store(error) => error.into(),
             ReadError::Corrupt(_) => Self::internal(&error),
+            ReadError::Memory(error) => error.into(),
         }
+    }
+}
+
+impl From<QuotaExceeded> for ApiError {
+    fn from(quota: QuotaExceeded) -> Self {
+        if quota.is_storage() {
+            return Self::new(Code::StorageQuotaExceeded, quota.to_string());
+        }
+        Self::new(Code::QuotaExceeded, quota.to_string()).retry_after(quota.retry_after())
+    }
+}
+
+impl From<MemoryExhausted> for ApiError {
+    fn from(error: MemoryExhausted) -> Self {
+        Self::new(Code::Overloaded, error.to_string())
     }
 }
 
@@ -269,6 +289,7 @@ impl From<BodyError> for ApiError {
         let code = match error {
             BodyError::NotJson(_) => Code::MediaTypeUnsupported,
             BodyError::TooLong { .. } => Code::BodyTooLarge,
+            BodyError::NoMemory(_) => Code::Overloaded,
             BodyError::TooSlow => Code::BodyTooSlow,
             BodyError::TooDeep { .. } | BodyError::Malformed(_) => Code::ValidationFailed,
             BodyError::Cut => Code::BodyIncomplete,

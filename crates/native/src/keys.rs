@@ -295,7 +295,7 @@ pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Bod
     if caller.account.key.is_none() {
         return Err(first());
     }
-    let body = read_body(&headers, body, api.limits).await?;
+    let body = read_body(&headers, body, api.limits, &api.engine.memory_of(&caller.tenant)).await?;
     let Object(request): Object<KeyIn> = parse_json(&body, api.limits)?;
     if let Some(tenant) = request.tenant.as_ref().filter(|tenant| *tenant != caller.tenant.as_str()) {
         let shown: String = tenant.chars().take(128).collect();

@@ -5,7 +5,9 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     response::{IntoResponse, Response},
 };
-use everturn_http::Scope;
+use everturn_core::Size;
+use everturn_engine::MemoryKind;
+use everturn_http::{Scope, held};
 use http::HeaderMap;
 use serde::Serialize;
 
@@ -17,6 +19,9 @@ use crate::{
     routes::Api,
     turn_out::TurnOut,
 };
+
+/// How much memory showing a message takes, by that of what was said in it: what was said, and the answer.
+const SHOWN: u64 = 2;
 
 /// A page of messages.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -62,7 +67,8 @@ pub(crate) async fn list(
     }
     let next_cursor = page.cut(&mut turns, |turn| turn.ordinal);
     let messages = turns.iter().map(TurnOut::from).collect();
-    Ok(Json(Messages { messages, next_cursor }).into_response())
+    let answer = Json(Messages { messages, next_cursor }).into_response();
+    Ok(held(answer, turns.memory))
 }
 
 /// Show a message
@@ -84,5 +90,7 @@ pub(crate) async fn show(State(api): State<Api>, path: path::Two, headers: Heade
     let (session, turn) = path::turn(path)?;
     let found = api.engine.turn(&caller.tenant, &session, &turn).await?;
     let found = found.ok_or_else(|| ApiError::no(Thing::Message, turn.as_str()))?;
-    Ok(Json(TurnOut::from(&found)).into_response())
+    let memory = Size::of(&found.messages).memory * SHOWN;
+    let memory = api.engine.memory_of(&caller.tenant).reserve(MemoryKind::Answers, memory)?;
+    Ok(held(Json(TurnOut::from(&found)).into_response(), memory))
 }

@@ -250,6 +250,7 @@ fn user_message(outcome: &Outcome, response: &str) -> &'static str {
             | FailureCode::LlmRequestRefused
             | FailureCode::Internal
             | FailureCode::StepLimit => "Something went wrong. Please try again.",
+            FailureCode::StorageQuota => "The storage is full. Please delete something first.",
         },
     }
 }

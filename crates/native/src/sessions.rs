@@ -128,7 +128,7 @@ pub(crate) async fn rename(
 ) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
     let session = path::session(path)?;
-    let body = read_body(&headers, body, api.limits).await?;
+    let body = read_body(&headers, body, api.limits, &api.engine.memory_of(&caller.tenant)).await?;
     let Object(request): Object<RenameIn> = parse_json(&body, api.limits)?;
     if !api.engine.rename(&caller.tenant, &session, request.title()?).await? {
         return Err(ApiError::no(Thing::Session, session.as_str()));

@@ -55,7 +55,7 @@ use crate::{
 )]
 pub(crate) async fn spawn(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let body = read_body(&headers, body, api.limits).await?;
+    let body = read_body(&headers, body, api.limits, &api.engine.memory_of(&caller.tenant)).await?;
     let Object(request): Object<SpawnIn> = parse_json(&body, api.limits)?;
     let key = submission_key(&headers, "POST /api/v1/sessions/stream", &body)?;
     let Spawn { session, agent, said, on_busy, options, tools, model_options } = request.try_into()?;

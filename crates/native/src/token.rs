@@ -82,7 +82,7 @@ pub(crate) async fn create(
     let request = if body.is_end_stream() {
         TokenIn::default()
     } else {
-        let body = read_body(&headers, body, api.limits).await?;
+        let body = read_body(&headers, body, api.limits, &api.engine.memory_of(&caller.tenant)).await?;
         let Object(request) = parse_json(&body, api.limits)?;
         request
     };

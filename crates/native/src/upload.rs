@@ -2,7 +2,7 @@
 //!
 //! It is read as it comes, and no further than documents may be long. Only a few are read at once, since each is held in
 //! memory until it is stored (`upload_slots.rs`); the others wait. A connection that has sent nothing yet takes no slot, and one that
-//! falls silent gives its slot back.
+//! falls silent gives its slot back. What has arrived counts as memory of its tenant.
 
 use std::{
     io,
@@ -20,7 +20,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::{Bytes, BytesMut};
-use everturn_engine::SubmissionKey;
+use everturn_engine::{MemoryKind, Reservation, SubmissionKey};
 use everturn_http::{IDEMPOTENCY_KEY, Scope, document, submission_key};
 use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, StatusCode};
@@ -91,7 +91,8 @@ pub(crate) async fn upload(State(api): State<Api>, headers: HeaderMap, request: 
         let message = "too many documents are being uploaded at the moment; try again later";
         return Err(ApiError::new(Code::Overloaded, message));
     };
-    let Upload { name, content } = match timeout(UPLOAD_PATIENCE, read(form, api.document_bytes)).await {
+    let memory = api.engine.memory_of(&caller.tenant).nothing(MemoryKind::Uploads);
+    let Upload { name, content } = match timeout(UPLOAD_PATIENCE, read(form, api.document_bytes, memory)).await {
         Ok(Err(_)) if was_silent.load(Ordering::Relaxed) => return Err(silent()),
         Ok(read) => read?,
         Err(_elapsed) => return Err(too_slow()),
@@ -125,22 +126,22 @@ impl Rest {
 }
 
 /// Reads to the end of the form; all but the file is passed over.
-async fn read(mut form: Multipart, limit: usize) -> Result<Upload, ApiError> {
-    let mut upload = None;
+async fn read(mut form: Multipart, limit: usize, memory: Reservation) -> Result<Upload, ApiError> {
+    let (mut upload, mut memory) = (None, Some(memory));
     while let Some(field) = form.next_field().await? {
         if field.name() != Some("file") {
             continue;
         }
-        if upload.is_some() {
+        let Some(memory) = memory.take() else {
             return Err(ApiError::invalid("there are two fields \"file\"; send one document at a time"));
-        }
+        };
         let name = field.file_name().unwrap_or_default().to_owned();
-        upload = Some(Upload { name, content: read_file(field, limit).await? });
+        upload = Some(Upload { name, content: read_file(field, limit, memory).await? });
     }
     upload.ok_or_else(|| ApiError::invalid("the field \"file\" is missing; send the document in it"))
 }
 
-async fn read_file(mut field: Field<'_>, limit: usize) -> Result<Bytes, ApiError> {
+async fn read_file(mut field: Field<'_>, limit: usize, mut memory: Reservation) -> Result<Bytes, ApiError> {
     let mut content = BytesMut::new();
     while let Some(chunk) = field.chunk().await? {
         if content.len() + chunk.len() > limit {
@@ -150,9 +151,25 @@ async fn read_file(mut field: Field<'_>, limit: usize) -> Result<Bytes, ApiError
             )
             .hint("split it, or leave out what is not needed"));
         }
+        // It is copied as it grows.
+        let held = content.capacity().max(content.len() + chunk.len()).saturating_mul(2);
+        memory.resize(held as u64)?;
         content.extend_from_slice(&chunk);
     }
-    Ok(content.freeze())
+    memory.shrink_to(content.capacity() as u64);
+    Ok(Bytes::from_owner(Held { content, _memory: memory }))
+}
+
+/// A document, and its memory: until the last who works with it is done, also where the client has gone.
+struct Held {
+    content: BytesMut,
+    _memory: Reservation,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.content
+    }
 }
 
 /// The key covers the file alone: the rest of the body differs each time that a client sends it.

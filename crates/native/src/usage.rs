@@ -1,6 +1,6 @@
 //! `/usage`: what the tenant has used, by day, agent, model and key.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU64};
 
 use axum::{
     Json,
@@ -72,12 +72,26 @@ struct UsagePage {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<String>, example = "USD")]
     currency: Option<&'static str>,
+    /// What is stored now, whatever was asked for.
+    storage: StorageOut,
     /// In the order of day, agent, model and key.
     usage: Vec<UsageOut>,
     /// Given if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     next_cursor: Option<String>,
+}
+
+/// What the tenant's documents, artifacts and logs take.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = native::Storage)]
+struct StorageOut {
+    /// In bytes.
+    used_bytes: u64,
+    /// The tenant's quota, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<u64>)]
+    limit_bytes: Option<NonZeroU64>,
 }
 
 /// What was used together. What is not told apart is left out.
@@ -227,6 +241,7 @@ impl Filter {
     responses(
         (status = 200, description = "A page of sums", body = UsagePage, example = json!({
             "from": "2026-10-18", "to": "2026-11-16", "currency": "USD",
+            "storage": { "used_bytes": 48_213_904, "limit_bytes": 10_000_000_000_u64 },
             "usage": [{
                 "day": "2026-11-16", "agent": "assistant", "model": "openai/gpt-5", "key_id": "key_web",
                 "turns": 12, "model_calls": 31, "input_tokens": 48210, "cached_input_tokens": 30720,
@@ -261,7 +276,9 @@ pub(crate) async fn show(
     };
     let usage = shown.into_iter().map(|(group, sum)| entry(group, &sum)).collect();
     let currency = (!api.prices.is_empty()).then_some("USD");
-    Ok(Json(UsagePage { from: date(from), to: date(to), currency, usage, next_cursor }).into_response())
+    let used_bytes = api.engine.stored_bytes(&caller.tenant).await?;
+    let storage = StorageOut { used_bytes, limit_bytes: caller.account.tenant_quota.storage };
+    Ok(Json(UsagePage { from: date(from), to: date(to), currency, storage, usage, next_cursor }).into_response())
 }
 
 impl Api {

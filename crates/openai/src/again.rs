@@ -11,7 +11,7 @@ use everturn_core::{
     Event, Json, Message, TurnId,
     submission::{OnBusy, Refused, Submission},
 };
-use everturn_engine::{Agent, Flow, Started, SubmissionKey, Submit, SubmitError, Target};
+use everturn_engine::{Agent, Flow, Reserved, Started, SubmissionKey, Submit, SubmitError, Target};
 use everturn_http::Caller;
 use everturn_store::TurnStatus;
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,7 @@ impl Api {
         again: &Again,
     ) -> Result<Option<Started>, ApiError> {
         let (tenant, session) = (&asked.caller.tenant, &waiting.record.id);
-        let said = self.engine.conversation(tenant, session).await?;
+        let Reserved { value: said, memory: _held } = self.engine.conversation(tenant, session).await?;
         let history = without_half_said(said.into_iter().map(|said| said.message).collect());
         // After the history: what is said from now on finds the session busy, or has come too late to be left out of it.
         let Some(record) = self.engine.session(tenant, session).await? else { return Ok(None) };

@@ -96,7 +96,7 @@ const MAX_NAME: usize = 256;
 )]
 pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let caller = api.caller(&headers, Scope::Chat)?;
-    let body = read_body(&headers, body, api.limits).await?;
+    let body = read_body(&headers, body, api.limits, &api.engine.memory_of(&caller.tenant)).await?;
     let Object(mut request): Object<ChatIn> = parse_json(&body, api.limits)?;
     let parameters = Parameters::of(&mut request)?;
     let mut conversation = Conversation::of(request.messages, api.limits.depth)?;
@@ -114,7 +114,11 @@ pub(crate) async fn create(State(api): State<Api>, headers: HeaderMap, body: Bod
     let key = key.or_else(|| attempt.as_ref().map(|attempt| attempt.key(OPERATION, &body)));
     let asked = Asked { caller, model: request.model, parameters, key };
     match Box::pin(api.start(&asked, request.session_id.as_deref(), conversation)).await {
-        Ok(running) => Ok(api.answer(&running, &asked.parameters, attempt).await),
+        Ok(running) => {
+            // The turn has what it said, and may take long.
+            drop(body);
+            Ok(api.answer(&running, &asked.parameters, attempt).await)
+        }
         Err(refused) => {
             // Of one whose outcome a failing store left unknown, the next attempt will find what became of it.
             if let Some(mut attempt) = attempt.filter(|_| !refused.status.is_server_error()) {

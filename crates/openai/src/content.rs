@@ -66,7 +66,7 @@ impl Place {
                     );
                     return Err(self.error(&field("image_url.url"), what));
                 }
-                Ok(Block::Image { url: image.url })
+                Ok(Block::Image { url: image.url.into() })
             }
             ("file", Speaker::User) => {
                 let Object(file) = part.file.ok_or_else(|| missing("file"))?;

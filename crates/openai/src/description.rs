@@ -118,6 +118,16 @@ impl IntoResponses for ChatErrors {
                 told(400, "unsupported_parameter", Some("n"), "n: a request gives one answer; send it several times"),
             ),
             (
+                507,
+                "The tenant stores as much as it may",
+                told(
+                    507,
+                    "storage_quota_exceeded",
+                    None,
+                    "this tenant may store 10000000000 bytes and stores 10000002048",
+                ),
+            ),
+            (
                 404,
                 "There is no such session",
                 told(404, "session_not_found", Some("session_id"), "there is no session \"sess_1\""),
@@ -160,7 +170,7 @@ impl IntoResponses for ChatErrors {
         ]);
         let mut answers = errors::<ErrorSchema>(answers);
         // Where there is a turn already, or another attempt would be no better.
-        for status in ["409", "422", "429", "500", "502", "503", "504"] {
+        for status in ["409", "422", "429", "500", "502", "503", "504", "507"] {
             if let Some(RefOr::T(answer)) = answers.get_mut(status) {
                 for (name, keywords, description) in [
                     ("X-Session-Id", json!({ "type": "string" }), "The session, if the turn was begun"),

@@ -51,6 +51,7 @@ pub(crate) fn finish(outcome: &Outcome) -> Result<Finish, ApiError> {
                 FailureCode::LlmRequestTimeout => StatusCode::GATEWAY_TIMEOUT,
                 FailureCode::LlmProviderError | FailureCode::LlmRequestRefused => StatusCode::BAD_GATEWAY,
                 FailureCode::LlmRateLimited => StatusCode::TOO_MANY_REQUESTS,
+                FailureCode::StorageQuota => StatusCode::INSUFFICIENT_STORAGE,
                 FailureCode::StepLimit | FailureCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             };
             let error = ApiError::new(status, Some(code.as_str()), message).for_good();
@@ -60,6 +61,7 @@ pub(crate) fn finish(outcome: &Outcome) -> Result<Finish, ApiError> {
                 | FailureCode::LlmProviderError
                 | FailureCode::LlmRequestRefused
                 | FailureCode::StepLimit
+                | FailureCode::StorageQuota
                 | FailureCode::Internal => error,
             })
         }

@@ -136,6 +136,10 @@ impl ApiError {
     pub(crate) fn submit(error: SubmitError, session: Option<&SessionId>) -> Self {
         match error {
             SubmitError::NotFound => Self::no_session(session.map_or("", SessionId::as_str)),
+            SubmitError::Quota(exceeded) if exceeded.is_storage() => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, Some("storage_quota_exceeded"), exceeded.to_string())
+                    .for_good()
+            }
             SubmitError::Quota(exceeded) => Self::too_many(exceeded.to_string(), exceeded.retry_after()),
             SubmitError::Refused(refused) => match refused {
                 // Worth another try: the turn will end.
@@ -214,6 +218,7 @@ impl From<ReadError> for ApiError {
         match error {
             ReadError::Store(error) => error.into(),
             ReadError::Corrupt(_) => Self::internal(&error),
+            ReadError::Memory(error) => Self::unavailable(error.to_string()),
         }
     }
 }
@@ -244,6 +249,7 @@ impl From<BodyError> for ApiError {
         let (status, code) = match error {
             BodyError::NotJson(_) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
             BodyError::TooLong { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
+            BodyError::NoMemory(_) => return Self::unavailable(error.to_string()),
             BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
             BodyError::TooDeep { .. } | BodyError::Malformed(_) | BodyError::Cut => {
                 (StatusCode::BAD_REQUEST, "invalid_value")

@@ -184,6 +184,19 @@ impl Store for SimStore {
         self.read(|state| state.message_count(tenant, session))
     }
 
+    fn history_bytes(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.read(|state| {
+            let turns = state.turns_below(tenant, session, below, limit);
+            turns.iter().filter_map(|turn| Some(serde_json::to_string(&turn.messages).ok()?.len() as u64)).sum()
+        })
+    }
+
     fn queued_of_tenant(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
         self.read(|state| state.queued_of_tenant(tenant))
     }
@@ -262,6 +275,10 @@ impl Store for SimStore {
 
     fn used_on(&self, tenant: &TenantId, day: Day, key: Option<&KeyId>) -> BoxFuture<'_, Result<Usage, StoreError>> {
         self.read(|state| state.used_on(tenant, day, key))
+    }
+
+    fn stored_bytes(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.read(|state| state.stored_bytes(tenant))
     }
 
     fn idle_sessions(

@@ -311,6 +311,17 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| rows::message_count(connection, &tenant, &session)).boxed()
     }
 
+    fn history_bytes(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let (tenant, session) = (tenant.clone(), session.clone());
+        self.readers.read(move |connection| rows::history_bytes(connection, &tenant, &session, below, limit)).boxed()
+    }
+
     fn queued_of_tenant(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
         let tenant = tenant.clone();
         self.readers.read(move |connection| chores::queued_of_tenant(connection, &tenant)).boxed()
@@ -397,6 +408,11 @@ impl Store for SqliteStore {
     fn used_on(&self, tenant: &TenantId, day: Day, key: Option<&KeyId>) -> BoxFuture<'_, Result<Usage, StoreError>> {
         let (tenant, key) = (tenant.clone(), key.cloned());
         self.readers.read(move |connection| usage::on(connection, &tenant, day, key.as_ref())).boxed()
+    }
+
+    fn stored_bytes(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let tenant = tenant.clone();
+        self.readers.read(move |connection| usage::stored_bytes(connection, &tenant)).boxed()
     }
 
     fn idle_sessions(

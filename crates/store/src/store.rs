@@ -113,6 +113,16 @@ pub trait Store: Send + Sync + 'static {
     /// themselves.
     fn message_count(&self, tenant: &TenantId, session: &SessionId) -> BoxFuture<'_, Result<u64, StoreError>>;
 
+    /// About how many bytes of memory a page of [`Store::turns_below`] takes for what was said in its turns: as many as are
+    /// stored. Zero if there is no such session. Does not read them.
+    fn history_bytes(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<u64, StoreError>>;
+
     /// How many turns are queued in all sessions of the tenant.
     fn queued_of_tenant(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>>;
 
@@ -187,6 +197,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// The tokens that the tenant used on a day: all of them, or those used with a key.
     fn used_on(&self, tenant: &TenantId, day: Day, key: Option<&KeyId>) -> BoxFuture<'_, Result<Usage, StoreError>>;
+
+    /// How many bytes the tenant's documents, artifacts and logs have. The log of a turn that runs counts as far as it was
+    /// gathered, all of it once the turn rests; one that sessions share counts once.
+    fn stored_bytes(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>>;
 
     /// Sessions of all tenants that last changed before a time and have no turn that runs, waits or is queued, those that
     /// changed first before the others; `limit` at most.

@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn blocks_share_one_cap_and_images_stay() {
-        let image = Block::Image { url: "https://example.org/a.png".to_owned() };
+        let image = Block::Image { url: "https://example.org/a.png".into() };
         let blocks = vec![
             Block::Text("12345".to_owned()),
             Block::Text("éé".to_owned()),

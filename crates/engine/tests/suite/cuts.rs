@@ -30,7 +30,7 @@ pub(super) fn obliging(complaints: &Complaints) -> Arc<ScriptedModel> {
 }
 
 pub(super) async fn conversation(world: &World, session: &SessionId) -> Vec<Said> {
-    world.engine.conversation(&world.tenant, session).await.unwrap()
+    world.engine.conversation(&world.tenant, session).await.unwrap().value
 }
 
 pub(super) fn messages(said: &[Said]) -> Vec<Message> {
@@ -131,7 +131,7 @@ async fn a_conversation_that_was_compacted_can_be_cut_anywhere() {
     let complaints = Complaints::default();
     let small = |setup: Setup| setup.agent(|agent| agent.context_window = Some(420));
     let world = world_of(&complaints, &texts, small).await;
-    let given = world.engine.history(&world.tenant, &world.session()).await.unwrap().compacted;
+    let given = world.engine.history(&world.tenant, &world.session()).await.unwrap().value.compacted;
     let is_summary = |block: &Block| matches!(block, Block::Text(text) if text.contains("A summary."));
     assert!(matches!(&given[0], Message::User { content } if content.blocks().iter().any(is_summary)), "{given:?}");
     cut_everywhere(&texts, small).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use everturn_core::{Block, Content, DocumentId, Message, TenantId, Timestamp, submission::Submission};
+use everturn_core::{Block, Content, DocumentId, Message, SharedText, TenantId, Timestamp, submission::Submission};
 use everturn_engine::{Document, SubmissionKey, Submit, SubmitError, UploadError};
 use everturn_store::{Fault, RecordFilter, RecordKind, Store as _};
 use expect_test::expect;
@@ -155,7 +155,7 @@ async fn a_picture_is_shown() {
     world.transcript(&started).await;
     assert_eq!(given(&model)[1], Block::Text("[The image \"dot.txt\":]".to_owned()));
     let Block::Image { url } = &given(&model)[2] else { panic!("{:?}", given(&model)) };
-    assert_eq!(url, "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ");
+    assert_eq!(url.as_str(), "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ");
     // One that no provider takes is not sent to any.
     let mut large = PNG.to_vec();
     large.resize(5 * 1024 * 1024 + 1, 0);
@@ -165,6 +165,40 @@ async fn a_picture_is_shown() {
     world.transcript(&started).await;
     let told = r#"[The image "large.png" has 5242881 bytes, too many to be shown; the limit is 5242880.]"#;
     assert_eq!(given(&model)[1], Block::Text(told.to_owned()));
+}
+
+/// The URLs of the images in the messages of a request.
+fn images(model: &ScriptedModel, request: usize) -> Vec<SharedText> {
+    let requests = model.requests();
+    let blocks = requests[request].messages.iter().filter_map(|message| match message {
+        Message::User { content } => Some(content.blocks().to_vec()),
+        _ => None,
+    });
+    let urls = blocks.flatten().filter_map(|block| match block {
+        Block::Image { url } => Some(url),
+        _ => None,
+    });
+    urls.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_picture_is_encoded_once_for_all_steps_and_turns() {
+    let look = || vec![call("look", "{}"), stop()];
+    let model = ScriptedModel::new("test/one", [look(), vec![say("Nice."), stop()], vec![say("Still nice."), stop()]]);
+    let world = World::start(Setup::with_models([model.clone()])).await;
+    let picture = world.upload("dot.png", PNG).await;
+    for text in ["Look", "Look again"] {
+        let started = world.submit(world.message_with(text, &[&picture.id]).await).await.unwrap();
+        world.transcript(&started).await;
+    }
+    let sent: Vec<SharedText> = (0..3).flat_map(|request| images(&model, request)).collect();
+    assert_eq!(sent.len(), 4, "one in each step of the first turn, two in the second turn");
+    assert!(sent.iter().all(|url| url.as_ptr() == sent[0].as_ptr()), "all of them are the same bytes in memory");
+    // What was deleted is not there any more.
+    assert!(world.engine.delete_document(&world.tenant, &picture.id, None).await.unwrap());
+    let started = world.submit(world.message("And now?")).await.unwrap();
+    world.transcript(&started).await;
+    assert!(images(&model, 3).is_empty());
 }
 
 #[tokio::test(start_paused = true)]

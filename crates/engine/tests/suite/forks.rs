@@ -77,7 +77,7 @@ async fn a_fork_of_a_turn_that_waits_does_not_wait() {
     let refused = world.submit(world.form_reply(Some("f1"), r#"{"approved":true}"#)).await.unwrap_err();
     assert!(matches!(refused, SubmitError::FormClosed { .. }), "{refused:?}");
     assert!(world.act(Act::User("never mind")).await.ends_with("completed\n"));
-    let given = world.engine.history(&world.tenant, &fork).await.unwrap().compacted;
+    let given = world.engine.history(&world.tenant, &fork).await.unwrap().value.compacted;
     assert_eq!(
         world.shown(&given[..3]),
         "user: \"pay\"\nassistant: [c1 pay{}]\nresult c1 error: \"Tool call interrupted: it gave no result\"\n"

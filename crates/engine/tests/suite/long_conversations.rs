@@ -307,7 +307,7 @@ async fn a_fact_of_the_first_turn_is_still_there_after_ten_compactions() {
 async fn images_and_documents_leave_a_line_in_what_is_summarised() {
     let model = strict(4000, |request| vec![say(if is_summary(request) { "They looked." } else { "Nice." })]);
     let world = World::start(Setup::with_models([model.clone()])).await;
-    let image = Block::Image { url: "https://example.org/x.png".to_owned() };
+    let image = Block::Image { url: "https://example.org/x.png".into() };
     let document = Block::Document { id: "doc_1".parse().unwrap(), name: "plan.pdf".to_owned() };
     world.act(Act::User("hello")).await;
     let content = Content::Blocks(vec![image, Block::Text("look".to_owned()), document]);

@@ -40,7 +40,7 @@ async fn outcomes(world: &World) -> Vec<Outcome> {
         TurnStatus::Ended(outcome) => outcome,
         other => panic!("a turn has not ended: {other:?}"),
     };
-    turns.into_iter().map(|turn| outcome(turn.status)).collect()
+    turns.value.into_iter().map(|turn| outcome(turn.status)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,7 +77,7 @@ async fn messages_that_come_together_are_kept_together_and_in_order() {
     // A commit takes a millisecond, and is not made for each of them.
     assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
     let turns = world.engine.turns_below(&world.tenant, &world.session(), None, CLIENTS).await.unwrap();
-    let said: Vec<_> = turns.into_iter().rev().map(|turn| turn.messages).collect();
+    let said: Vec<_> = turns.value.into_iter().rev().map(|turn| turn.messages).collect();
     assert_eq!(said, (1..=CLIENTS).map(|number| vec![Message::user(format!("message {number}"))]).collect::<Vec<_>>());
     world.idle().await;
     assert_eq!(outcomes(&world).await, vec![Outcome::Completed; CLIENTS + 2]);

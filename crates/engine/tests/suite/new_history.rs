@@ -146,7 +146,7 @@ async fn a_compaction_before_it_is_left_behind() {
         let started = world.begin(&text).await;
         world.transcript(&started).await;
     }
-    let compacted = world.engine.history(&world.tenant, &world.session()).await.unwrap().compacted;
+    let compacted = world.engine.history(&world.tenant, &world.session()).await.unwrap().value.compacted;
     assert!(texts(&compacted)[0].contains("A summary."), "the history before was compacted");
     let started = world.submit(anew(&world, &[Message::user("anew")])).await.unwrap();
     assert!(world.transcript(&started).await.ends_with("completed\n"));

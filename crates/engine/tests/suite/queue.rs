@@ -142,7 +142,7 @@ async fn a_queue_survives_a_crash_at_every_point() {
             let Some(row) = sessions.first() else { continue };
             let world = world.restart_in(row.session.id.clone()).await;
             world.idle().await;
-            let history = world.history(&world.tenant, &world.session()).await.unwrap().full;
+            let history = world.history(&world.tenant, &world.session()).await.unwrap().value.full;
             let said: Vec<_> = history
                 .iter()
                 .filter_map(|message| match message {

@@ -51,7 +51,7 @@ async fn a_part_that_is_refused_later_does_not_block_its_session() {
         let mut world = World::start(setup).await;
         let mut blocks = vec![Block::Text("look".to_owned())];
         match part {
-            Part::Image => blocks.push(Block::Image { url: "https://example.org/odd.png".to_owned() }),
+            Part::Image => blocks.push(Block::Image { url: "https://example.org/odd.png".into() }),
             Part::Document => {
                 let document = world.engine.upload(&world.tenant, "odd.txt", "odd text".into(), None).await.unwrap();
                 let ids = [document.id.as_str().to_owned()];

@@ -102,7 +102,7 @@ async fn a_call_without_its_result_is_answered_for() {
     let said = conversation(&world, &world.session()).await;
     world.truncate(Cut::Before(said[3].id.clone())).await.unwrap();
     assert!(world.act(Act::User("well?")).await.ends_with("completed\n"));
-    let given = world.engine.history(&world.tenant, &world.session()).await.unwrap().compacted;
+    let given = world.engine.history(&world.tenant, &world.session()).await.unwrap().value.compacted;
     let shown = world.shown(&given);
     assert!(
         shown.contains("look ran with {}\"\nresult c2 error: \"Tool call interrupted: it gave no result\"\n"),

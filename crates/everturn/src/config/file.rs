@@ -95,6 +95,7 @@ pub(super) struct Quota {
     pub(super) requests_per_second: Option<Number>,
     pub(super) concurrent_turns: Option<Number>,
     pub(super) tokens_per_day: Option<Number>,
+    pub(super) storage: Option<Number>,
 }
 
 #[derive(Deserialize)]
@@ -201,6 +202,7 @@ pub(super) struct Limits {
     pub(super) retries: Option<Number>,
     pub(super) retry_max: Option<Text>,
     pub(super) ring_bytes: Option<Number>,
+    pub(super) memory: Option<Number>,
     pub(super) warm_sessions: Option<Number>,
     pub(super) shutdown_grace: Option<Text>,
     pub(super) heartbeat: Option<Text>,

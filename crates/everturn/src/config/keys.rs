@@ -11,7 +11,7 @@ use super::{
     file::{self, Text},
     moment,
     problem::Report,
-    quota::quota,
+    quota,
     secret::secret,
     settings::{ApiKey, Scope},
 };
@@ -62,7 +62,7 @@ pub(super) fn check(report: &mut Report<'_>, environment: &Environment, keys: Ve
             report.add(Some(entry.tenant.span()), message, None);
         }
         let scopes = scopes(report, entry.scopes);
-        let quota = quota(report, entry.quota.as_ref());
+        let quota = quota::of_key(report, entry.quota.as_ref());
         let expires_at = entry.expires.as_ref().and_then(|moment| expires(report, moment));
         let named = name(report, entry.name.as_ref(), entry.tenant.get_ref(), index + 1);
         if let (Some((id, _)), Some(name)) = (&named, &entry.name)

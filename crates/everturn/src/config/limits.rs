@@ -35,6 +35,8 @@ pub struct Limits {
     pub retry_max: Duration,
     /// Recent events of a running turn that are kept in memory for its readers, in bytes.
     pub ring_bytes: usize,
+    /// Memory that requests and turns may hold, in bytes. `None`: see [`Limits::memory_of`].
+    pub memory: Option<u64>,
     /// Memory for sessions that were used lately, all of them together, in bytes. Others are read from the store when they
     /// are used again.
     pub warm_sessions: usize,
@@ -78,6 +80,7 @@ impl Default for Limits {
             retries: 4,
             retry_max: Duration::from_secs(30),
             ring_bytes: 256 * 1024,
+            memory: None,
             warm_sessions: 32 * 1024 * 1024,
             shutdown_grace: Duration::from_secs(5),
             heartbeat: Duration::from_secs(15),
@@ -125,6 +128,15 @@ impl Limits {
             1024..=1024 * 1024,
             default.document_context_bytes,
         );
+        let memory = number(report, "memory", file.memory.as_ref(), LEAST_MEMORY as i64..=1 << 50);
+        let memory = memory.and_then(|bytes| u64::try_from(bytes).ok());
+        let least = least_memory(body_bytes, document_bytes);
+        if let (Some(file), Some(bytes)) = (&file.memory, memory.filter(|bytes| *bytes < least)) {
+            let message = format!(
+                "`memory` must be at least four times the largest body (`body_bytes`, `document_bytes`): {least}, not {bytes}"
+            );
+            report.add(Some(file.span()), message, None);
+        }
         let form_expiry = match &file.form_expiry {
             Some(text) if text.get_ref() == "never" => None,
             text => duration(report, "form_expiry", text.as_ref()).or(default.form_expiry),
@@ -151,6 +163,7 @@ impl Limits {
             retries,
             retry_max: time("retry_max", file.retry_max.as_ref(), default.retry_max),
             ring_bytes,
+            memory,
             warm_sessions,
             shutdown_grace: time("shutdown_grace", file.shutdown_grace.as_ref(), default.shutdown_grace),
             heartbeat: time("heartbeat", file.heartbeat.as_ref(), default.heartbeat),
@@ -166,6 +179,26 @@ impl Limits {
             document_context_bytes,
         }
     }
+}
+
+/// The least memory that requests and turns can do with, in bytes.
+const LEAST_MEMORY: u64 = 256 * 1024 * 1024;
+/// How large a request of Goose's clients may be, whatever `body_bytes` says.
+const GOOSE_BODY: usize = 50 * 1024 * 1024;
+
+impl Limits {
+    /// The memory that requests and turns may hold on a machine with so much: a quarter of it, unless it is configured.
+    pub fn memory_of(&self, machine: u64) -> u64 {
+        let least = least_memory(self.body_bytes, self.document_bytes);
+        self.memory.unwrap_or_else(|| (machine / 4).max(LEAST_MEMORY).max(least))
+    }
+}
+
+/// The memory that the largest thing takes which one request may send, and as much for what becomes of it, as half of all: more
+/// than half no tenant gets.
+fn least_memory(body_bytes: usize, document_bytes: usize) -> u64 {
+    let largest = body_bytes.max(document_bytes).max(GOOSE_BODY) as u64;
+    largest.saturating_mul(4)
 }
 
 /// A number within a range; a problem if it is not.

@@ -17,12 +17,12 @@ pub(super) fn check(
     tenants: std::collections::BTreeMap<file::Text, file::Tenant>,
 ) -> Quotas {
     let mut checked = Quotas {
-        tenant: quota(report, quotas.tenant.as_ref()),
-        key: quota(report, quotas.key.as_ref()),
+        tenant: of_tenant(report, quotas.tenant.as_ref()),
+        key: of_key(report, quotas.key.as_ref()),
         ..Quotas::default()
     };
     for (name, tenant) in tenants {
-        let own = quota(report, tenant.quota.as_ref());
+        let own = of_tenant(report, tenant.quota.as_ref());
         match name.get_ref().parse::<TenantId>() {
             Ok(tenant) => {
                 checked.tenants.insert(tenant, own);
@@ -36,18 +36,30 @@ pub(super) fn check(
     checked
 }
 
-/// A quota, as far as it holds up.
-pub(super) fn quota(report: &mut Report<'_>, quota: Option<&file::Quota>) -> Quota {
+/// A key's quota, as far as it holds up.
+pub(super) fn of_key(report: &mut Report<'_>, quota: Option<&file::Quota>) -> Quota {
+    if let Some(storage) = quota.and_then(|quota| quota.storage.as_ref()) {
+        let message = "`storage` is counted for a tenant as a whole, not for a key".to_owned();
+        let hint = "set it in `tenant` under [quotas], or in `quota` under [tenants.NAME]";
+        report.add(Some(storage.span()), message, Some(hint.to_owned()));
+    }
+    Quota { storage: None, ..of_tenant(report, quota) }
+}
+
+/// A tenant's quota, as far as it holds up.
+fn of_tenant(report: &mut Report<'_>, quota: Option<&file::Quota>) -> Quota {
     let Some(quota) = quota else { return Quota::default() };
     let mut bound = |name, value: &Option<Number>, max| number(report, name, value.as_ref(), max);
     let requests = bound("requests_per_second", &quota.requests_per_second, Quotas::MOST_REQUESTS);
     let turns = bound("concurrent_turns", &quota.concurrent_turns, Quotas::MOST_TURNS);
     let tokens = bound("tokens_per_day", &quota.tokens_per_day, Quotas::MOST_TOKENS);
+    let storage = bound("storage", &quota.storage, Quotas::MOST_STORAGE);
     let small = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok()).and_then(NonZeroU32::new);
     Quota {
         requests_per_second: small(requests),
         concurrent_turns: small(turns),
         tokens_per_day: tokens.and_then(NonZeroU64::new),
+        storage: storage.and_then(NonZeroU64::new),
     }
 }
 

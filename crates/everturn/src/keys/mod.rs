@@ -117,7 +117,7 @@ impl KeysCommand {
                 if scopes.is_empty() {
                     scopes = vec![Scope::Read, Scope::Chat];
                 }
-                let quota = Quota { requests_per_second, concurrent_turns, tokens_per_day };
+                let quota = Quota { requests_per_second, concurrent_turns, tokens_per_day, ..Quota::default() };
                 let key = NewKey { name, scopes, expires_at: expires, quota };
                 match reach.ask(Request::Create { tenant, key }).await? {
                     Answer::Created { key, secret, first } => {

@@ -79,7 +79,7 @@ impl Check {
             }
             Self::Image => Message::User {
                 content: Content::Blocks(vec![
-                    Block::Image { url: RED_SQUARE.to_owned() },
+                    Block::Image { url: RED_SQUARE.into() },
                     Block::Text("Which colour is this image? Answer with one word.".to_owned()),
                 ]),
             },

@@ -44,6 +44,7 @@ fn quota(requests_per_second: u32, concurrent_turns: u32, tokens_per_day: u64) -
         requests_per_second: NonZeroU32::new(requests_per_second),
         concurrent_turns: NonZeroU32::new(concurrent_turns),
         tokens_per_day: NonZeroU64::new(tokens_per_day),
+        storage: None,
     }
 }
 
@@ -62,7 +63,8 @@ fn the_example_has_every_setting() {
     assert_eq!(key.expires_at, Some(Timestamp(2_085_393_600_000)));
     assert_eq!(key.quota, quota(20, 8, 0));
     let tenants = [(key.tenant.clone(), quota(0, 0, 100_000_000))].into();
-    let expected = Quotas { tenant: quota(200, 100, 50_000_000), key: quota(50, 20, 10_000_000), tenants };
+    let tenant = Quota { storage: NonZeroU64::new(10_000_000_000), ..quota(200, 100, 50_000_000) };
+    let expected = Quotas { tenant, key: quota(50, 20, 10_000_000), tenants };
     assert_eq!(config.quotas, expected);
 
     let provider = &config.providers["local"];

@@ -133,7 +133,7 @@ impl ItemIn {
 
     pub(crate) fn image(&self, at: &At<'_>) -> Result<Block, FieldError> {
         let url = ImageUrl::read(at, self.source.as_deref(), self.data.as_deref(), self.mime_type.as_deref())?;
-        Ok(Block::Image { url })
+        Ok(Block::Image { url: url.into() })
     }
 
     pub(crate) fn call(&self, at: &At<'_>) -> Result<ToolUse, FieldError> {

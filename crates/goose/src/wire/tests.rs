@@ -239,7 +239,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn image() -> impl Strategy<Value = Block> {
-    "[A-Za-z0-9+/]{4,12}".prop_map(|data| Block::Image { url: format!("data:image/png;base64,{data}") })
+    "[A-Za-z0-9+/]{4,12}".prop_map(|data| Block::Image { url: format!("data:image/png;base64,{data}").into() })
 }
 
 fn call() -> impl Strategy<Value = Block> {

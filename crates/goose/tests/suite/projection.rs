@@ -67,7 +67,7 @@ fn segment(events: &[Event]) -> Segment {
 
 fn conversation() -> Arc<[Said]> {
     let turn: TurnId = "turn_1".parse().unwrap();
-    let image = Block::Image { url: "data:image/png;base64,iVBO".to_owned() };
+    let image = Block::Image { url: "data:image/png;base64,iVBO".into() };
     let messages = vec![
         Message::System { content: "Be brief.".to_owned() },
         Message::User { content: Content::Blocks(vec![Block::Text("Look".to_owned()), image]) },

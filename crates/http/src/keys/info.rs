@@ -140,6 +140,11 @@ fn check_quota(quota: &Quota) -> Result<(), BookError> {
         Some(given) if given > most => Err(BookError::Invalid { field, what: format!("it is at most {most}") }),
         Some(_) | None => Ok(()),
     };
+    if quota.storage.is_some() {
+        let what =
+            "storage is counted for a tenant as a whole; set it in the configuration, under [quotas] or [tenants]";
+        return Err(BookError::Invalid { field: "quota.storage", what: what.to_owned() });
+    }
     let small = |number: Option<NonZeroU32>| number.map(|number| u64::from(number.get()));
     beyond("quota.requests_per_second", small(quota.requests_per_second), Quotas::MOST_REQUESTS)?;
     beyond("quota.concurrent_turns", small(quota.concurrent_turns), Quotas::MOST_TURNS)?;

@@ -26,6 +26,8 @@ impl Quotas {
     pub const MOST_TURNS: u64 = 1_000_000;
     /// How many tokens a day may be allowed: more than anybody uses, and within what stores count with.
     pub const MOST_TOKENS: u64 = 1_000_000_000_000_000;
+    /// How many bytes of storage may be allowed: more than any disk has.
+    pub const MOST_STORAGE: u64 = 1_000_000_000_000_000;
 
     /// What a tenant may use.
     pub fn of_tenant(&self, tenant: &TenantId) -> Quota {
@@ -43,6 +45,7 @@ fn own_or(own: &Quota, other: &Quota) -> Quota {
         requests_per_second: own.requests_per_second.or(other.requests_per_second),
         concurrent_turns: own.concurrent_turns.or(other.concurrent_turns),
         tokens_per_day: own.tokens_per_day.or(other.tokens_per_day),
+        storage: own.storage.or(other.storage),
     }
 }
 

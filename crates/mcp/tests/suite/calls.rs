@@ -17,7 +17,7 @@ async fn a_call_has_a_result() {
     assert!(failed.is_error);
     assert_eq!(failed.content, Content::Text("that went wrong".to_owned()));
     let image = world.call("bad__image", json!({})).await.unwrap().content;
-    assert_eq!(image, Content::Blocks(vec![Block::Image { url: "data:image/png;base64,aGVsbG8=".to_owned() }]));
+    assert_eq!(image, Content::Blocks(vec![Block::Image { url: "data:image/png;base64,aGVsbG8=".into() }]));
     let refused = world.call("bad__refuse", json!({})).await.unwrap_err();
     assert_eq!(refused.to_string(), r#"MCP server "bad": it is Sunday (code -32602)"#);
     let calls = world.metrics("everturn_mcp_calls_total");

@@ -187,7 +187,7 @@ fn replace(block: &mut Block, outcomes: &mut impl Iterator<Item = Outcome>) {
     }
     match outcomes.next() {
         Some(Outcome::Same) | None => {}
-        Some(Outcome::Converted(converted)) => *url = converted.to_string(),
+        Some(Outcome::Converted(converted)) => *url = converted.into(),
         Some(Outcome::LeftOut(reason)) => *block = Block::Text(format!("[An image was left out here: {reason}.]")),
     }
 }

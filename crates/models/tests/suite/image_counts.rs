@@ -16,7 +16,7 @@ const CHAT: &str =
 fn questions(images: &[u32]) -> ModelRequest {
     let question = |n: &u32| {
         let url = format!("https://example.com/{n}.png");
-        let content = Content::Blocks(vec![Block::Text("look".into()), Block::Image { url }]);
+        let content = Content::Blocks(vec![Block::Text("look".into()), Block::Image { url: url.into() }]);
         [Message::User { content }, Message::assistant("I see.")]
     };
     let mut messages: Vec<Message> = images.iter().flat_map(question).collect();

@@ -32,7 +32,7 @@ fn picture(width: u32, height: u32, format: ImageFormat) -> String {
 /// A question about each of these images, one after the other.
 fn questions(urls: &[&str]) -> ModelRequest {
     let question = |url: &&str| {
-        let blocks = vec![Block::Text("look".into()), Block::Image { url: (*url).to_owned() }];
+        let blocks = vec![Block::Text("look".into()), Block::Image { url: (*url).into() }];
         [Message::User { content: Content::Blocks(blocks) }, Message::assistant("I see.")]
     };
     let mut messages: Vec<Message> = urls.iter().flat_map(question).collect();

@@ -41,7 +41,7 @@ async fn server(
 }
 
 fn images(urls: &[&str]) -> ModelRequest {
-    let images = urls.iter().map(|url| Block::Image { url: (*url).to_owned() });
+    let images = urls.iter().map(|url| Block::Image { url: (*url).into() });
     let blocks = std::iter::once(Block::Text("look".into())).chain(images).collect();
     ModelRequest { messages: [Message::User { content: Content::Blocks(blocks) }].into(), ..ModelRequest::default() }
 }

@@ -72,7 +72,7 @@ fn all_options() -> ModelOptions {
 fn first_message(document: &DocumentId) -> Message {
     let blocks = vec![
         Block::Text("What is in these?".into()),
-        Block::Image { url: format!("data:image/png;base64,{PNG}") },
+        Block::Image { url: format!("data:image/png;base64,{PNG}").into() },
         Block::Document { id: document.clone(), name: "a.pdf".into() },
     ];
     Message::User { content: Content::Blocks(blocks) }
@@ -92,7 +92,7 @@ fn documents(id: &DocumentId) -> Documents {
 fn result(call: &ToolUse, number: usize) -> Message {
     let (content, is_error) = match number % 5 {
         1 => {
-            let image = Block::Image { url: format!("data:image/png;base64,{PNG}") };
+            let image = Block::Image { url: format!("data:image/png;base64,{PNG}").into() };
             (Content::Blocks(vec![Block::Text("A photo.".into()), image]), false)
         }
         3 => (Content::Text("It did not work.".into()), true),

@@ -30,6 +30,8 @@ pub async fn records_have_content_in_parts(harness: &impl Harness) {
     let mut store = harness.open().await;
     let owner = &Talk::new("acme").tenant;
     accept(&store, put(owner, vec![document("a"), blob("a", 1, "one"), blob("a", u32::MAX, "last")])).await;
+    let stored = async |store: &Arc<dyn Store>| store.stored_bytes(owner).await;
+    assert_eq!(stored(&store).await, Ok(7));
     accept(&store, put(owner, vec![blob("a", 0, vec![0, 255, 0])])).await;
     accept(&store, put(owner, vec![blob("a", 1, ""), document("a")])).await;
     accept(&store, put(owner, vec![blob("absent", 0, "x")])).await;
@@ -47,16 +49,20 @@ pub async fn records_have_content_in_parts(harness: &impl Harness) {
         assert_eq!(store.blob(owner, RecordKind::Artifact, "a", 0).await, Ok(None));
         let row = store.record(owner, DOCUMENT, "a").await.expect("a read").expect("a record");
         assert_eq!(row.revision, 1, "content is no change of the record");
+        assert_eq!(stored(&store).await, Ok(7), "three bytes came, three were replaced by none");
+        assert_eq!(store.stored_bytes(&Talk::new("evil").tenant).await, Ok(0));
     }
     // With the record its content goes; what is written under its name later is another's.
     let remove = Write::Remove { kind: DOCUMENT, id: "a".to_owned() };
     accept(&store, put(owner, vec![remove.clone(), blob("a", 0, "late")])).await;
     assert_eq!(read(&store, owner, "a", 0).await, None);
+    assert_eq!(stored(&store).await, Ok(0));
     accept(&store, put(owner, vec![document("a")])).await;
     assert_eq!(read(&store, owner, "a", 0).await, None);
     accept(&store, put(owner, vec![blob("a", 0, "new"), remove, document("a"), blob("a", 1, "newer")])).await;
     assert_eq!(read(&store, owner, "a", 0).await, None);
     assert_eq!(read(&store, owner, "a", 1).await.as_deref(), Some(&b"newer"[..]));
+    assert_eq!(stored(&store).await, Ok(5));
 }
 
 /// Many parts of a mebibyte, and eight in one.

@@ -35,6 +35,15 @@ impl Kept {
 }
 
 impl State {
+    /// The content of a tenant's records and the logs of its turns that do not run.
+    pub(super) fn stored_bytes(&self, tenant: &TenantId) -> u64 {
+        let records = self.records.iter().filter(|((owner, ..), _)| owner == tenant);
+        let blobs = records.flat_map(|(_, kept)| kept.blobs.values()).map(|bytes| bytes.len() as u64);
+        let turns = self.turns.values().filter(|turn| turn.session.0 == *tenant && turn.node.is_none());
+        let logs = turns.flat_map(|turn| &turn.log).map(|segment| segment.bytes().len() as u64);
+        blobs.chain(logs).sum()
+    }
+
     pub(super) fn put(&mut self, put: &Put) -> Verdict {
         self.check_key(&put.tenant, put.key.as_ref(), put.at)?;
         self.check_writes(&put.tenant, &put.writes, None)?;

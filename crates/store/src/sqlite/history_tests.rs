@@ -59,6 +59,15 @@ async fn assert_sound(sqlite: &SqliteStore) {
             "legs l WHERE l.id & 1073741823 <> (SELECT ifnull(sum(json_array_length('[' || k.messages || ']')), 0)
                  FROM legs k WHERE k.id >> 30 = l.id >> 30 AND k.id < l.id)",
         ),
+        (
+            "a tenant has as many bytes as are counted",
+            "tenants n WHERE ifnull((SELECT bytes FROM storage WHERE tenant = n.id), 0)
+                 <> (SELECT ifnull(sum(length(b.bytes)), 0) FROM blobs b JOIN records r ON r.id = b.record
+                     WHERE r.tenant = n.id)
+                 + (SELECT ifnull(sum(length(c.segments)), 0)
+                     FROM chunks c JOIN turns t ON t.id = c.id >> 30 JOIN sessions s ON s.id = t.session
+                     WHERE s.tenant = n.id)",
+        ),
         ("a chunk belongs to a turn", "chunks c WHERE NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = c.id >> 30)"),
         ("a truncation belongs to a session", "truncations c WHERE c.session NOT IN (SELECT id FROM sessions)"),
     ];

@@ -22,6 +22,11 @@ pub(super) const MESSAGES: &str = "CASE t.has_legs WHEN 0 THEN t.messages ELSE
     (SELECT '[' || ifnull(group_concat(l.messages), '') || ']' FROM
         (SELECT messages FROM legs WHERE id BETWEEN t.id << 30 AND (t.id << 30) + 1073741823 ORDER BY id) l) END";
 
+/// How many bytes these messages have.
+pub(super) const BYTES: &str = "CASE t.has_legs WHEN 0 THEN octet_length(t.messages) ELSE
+    (SELECT ifnull(sum(octet_length(l.messages)), 0) FROM legs l
+        WHERE l.id BETWEEN t.id << 30 AND (t.id << 30) + 1073741823) END";
+
 fn key(turn: i64, place: usize) -> i64 {
     (turn << PLACE_BITS) | i64::try_from(place.min(MAX_PLACE)).unwrap_or(0)
 }

@@ -250,6 +250,21 @@ pub(super) fn message_count(
     Ok(count)
 }
 
+/// See [`crate::Store::history_bytes`]. SQLite knows the length of a column without reading it.
+pub(super) fn history_bytes(
+    connection: &Connection,
+    tenant: &TenantId,
+    session: &SessionId,
+    below: Option<u64>,
+    limit: usize,
+) -> Result<u64, StoreError> {
+    let Some(place) = place(connection, tenant, session)? else { return Ok(0) };
+    let bytes = format!("{} AS bytes", legs::BYTES);
+    let lengths = place.select(&bytes, "AND place < ?2", "DESC LIMIT ?3");
+    let mut select = connection.prepare_cached(&format!("SELECT COALESCE(SUM(bytes), 0) FROM ({lengths})"))?;
+    Ok(select.query_row(params![place.id, below.map_or(i64::MAX, int), int(limit as u64)], |row| row.get(0))?)
+}
+
 /// See [`crate::Store::turn`]. The head is that of the row.
 pub(super) fn turn(
     connection: &Connection,

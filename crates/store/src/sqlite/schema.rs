@@ -25,6 +25,7 @@
 //! tombstones   names of deleted sessions
 //! keys         callers' names for their commands, and what whoever repeats one is told; see `keys.rs`
 //! usage        sums of what was used; an empty key is none
+//! storage      bytes of the blobs and chunks of a tenant, kept by triggers: whatever writes or deletes one counts it
 //! ```
 //!
 //! Tokens are five columns wherever they are: read and written, then those of the ones read that the provider had in its
@@ -218,6 +219,32 @@ const MIGRATIONS: &[&str] = &["
         PRIMARY KEY (tenant, day, agent, model, key)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX usage_by_key ON usage (tenant, day, key);
+
+    CREATE TABLE storage (
+        tenant INTEGER PRIMARY KEY REFERENCES tenants,
+        bytes INTEGER NOT NULL
+    ) STRICT;
+    CREATE TRIGGER blob_added AFTER INSERT ON blobs BEGIN
+        INSERT INTO storage SELECT tenant, length(NEW.bytes) FROM records WHERE id = NEW.record
+            ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+    END;
+    CREATE TRIGGER blob_changed AFTER UPDATE OF bytes ON blobs BEGIN
+        UPDATE storage SET bytes = bytes + length(NEW.bytes) - length(OLD.bytes)
+            WHERE tenant = (SELECT tenant FROM records WHERE id = NEW.record);
+    END;
+    CREATE TRIGGER blob_deleted BEFORE DELETE ON blobs BEGIN
+        UPDATE storage SET bytes = bytes - length(OLD.bytes)
+            WHERE tenant = (SELECT tenant FROM records WHERE id = OLD.record);
+    END;
+    CREATE TRIGGER chunk_added AFTER INSERT ON chunks BEGIN
+        INSERT INTO storage
+            SELECT s.tenant, length(NEW.segments) FROM turns t JOIN sessions s ON s.id = t.session WHERE t.id = NEW.id >> 30
+            ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+    END;
+    CREATE TRIGGER chunk_deleted BEFORE DELETE ON chunks BEGIN
+        UPDATE storage SET bytes = bytes - length(OLD.segments)
+            WHERE tenant = (SELECT s.tenant FROM turns t JOIN sessions s ON s.id = t.session WHERE t.id = OLD.id >> 30);
+    END;
 "];
 
 /// The version that this program writes.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use everturn_core::{Day, KeyId, TenantId, Usage};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{
     fault::corrupt,
@@ -66,6 +66,13 @@ fn add(connection: &Connection, tenant: i64, slot: &UsageSlot, count: UsageCount
             MOST
         ])?;
     Ok(())
+}
+
+/// See [`crate::Store::stored_bytes`].
+pub(super) fn stored_bytes(connection: &Connection, tenant: &TenantId) -> Result<u64, StoreError> {
+    let mut select = connection
+        .prepare_cached("SELECT bytes FROM storage WHERE tenant = (SELECT id FROM tenants WHERE name = ?1)")?;
+    Ok(select.query_row([tenant.as_str()], |row| row.get(0)).optional()?.unwrap_or(0))
 }
 
 /// A page of slots, from one on or after it.

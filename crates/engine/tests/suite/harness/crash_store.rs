@@ -248,6 +248,16 @@ impl Store for CrashStore {
         self.store.message_count(tenant, session)
     }
 
+    fn history_bytes(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        below: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.store.history_bytes(tenant, session, below, limit)
+    }
+
     fn queued_of_tenant(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
         self.store.queued_of_tenant(tenant)
     }
@@ -328,6 +338,10 @@ impl Store for CrashStore {
 
     fn used_on(&self, tenant: &TenantId, day: Day, key: Option<&KeyId>) -> BoxFuture<'_, Result<Usage, StoreError>> {
         self.store.used_on(tenant, day, key)
+    }
+
+    fn stored_bytes(&self, tenant: &TenantId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.store.stored_bytes(tenant)
     }
 
     fn idle_sessions(

@@ -120,7 +120,7 @@ pub(crate) async fn shown_in_log(
         Vec::new()
     } else {
         let is_before = |said: &Said| turns[..own].iter().any(|other| other.id == said.id.turn);
-        engine.conversation(tenant, session).await.unwrap().into_iter().filter(is_before).collect()
+        engine.conversation(tenant, session).await.unwrap().value.into_iter().filter(is_before).collect()
     };
     let (mut state, mut standing) = (TurnState::default(), Standing::default());
     let (mut frames, mut began) = (Vec::new(), None);

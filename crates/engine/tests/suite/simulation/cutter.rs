@@ -31,6 +31,7 @@ pub(super) async fn cut(engine: &Engine, client: &Mutex<Client>, session: &Sessi
             error @ (CutError::NotFound
             | CutError::NoMessage { .. }
             | CutError::KeyReused { .. }
+            | CutError::Quota(_)
             | CutError::Rejected(_)),
         ) => panic!("a good cut was refused: {error}"),
     }

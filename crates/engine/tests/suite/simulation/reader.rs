@@ -87,7 +87,7 @@ pub(super) async fn follow(engine: Engine, tenant: TenantId, seen: Arc<Mutex<See
                     }
                 }
                 Ok(None) | Err(ReadError::Store(_)) => break,
-                Err(ReadError::Corrupt(error)) => panic!("{error}"),
+                Err(error @ (ReadError::Corrupt(_) | ReadError::Memory(_))) => panic!("{error}"),
             }
         }
         let mut seen = seen.lock().unwrap();

@@ -214,7 +214,7 @@ fn quotas() {
         error: unknown key `tokens`
           --> everturn.toml:2:9
 
-        hint: the keys here are `requests_per_second`, `concurrent_turns`, `tokens_per_day`"#]],
+        hint: the keys here are `requests_per_second`, `concurrent_turns`, `tokens_per_day`, `storage`"#]],
     );
     check(
         "[tenants.'a b']\nquota = { concurrent_turns = 1 }",

@@ -1,6 +1,7 @@
 //! Input that nobody means well with: refused in good order, and the server still answers.
 
 mod bytes;
+mod memory;
 mod mutations;
 mod schemas;
 mod sizes;

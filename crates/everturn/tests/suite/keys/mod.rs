@@ -11,6 +11,7 @@ mod place;
 mod quotas;
 mod race;
 mod scopes;
+mod storage;
 mod streams;
 
 use std::process::Output;

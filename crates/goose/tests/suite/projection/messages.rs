@@ -121,8 +121,8 @@ fn without_its_deltas_an_answer_comes_in_one_piece() {
 
 #[test]
 fn results_are_said_by_the_user() {
-    let image = Block::Image { url: "data:image/png;base64,iVBO".to_owned() };
-    let elsewhere = Block::Image { url: "https://example.com/a.png".to_owned() };
+    let image = Block::Image { url: "data:image/png;base64,iVBO".into() };
+    let elsewhere = Block::Image { url: "https://example.com/a.png".into() };
     let content = Content::Blocks(vec![Block::Text("File contents here...".to_owned()), image, elsewhere]);
     let (call_id, tool) = (CallId::new("call_1"), "read_file".to_owned());
     let event = Event::ToolFinished {

@@ -12,14 +12,14 @@ const SECOND: &str = "data:image/png;base64,AAAAAAAAAAASECOND";
 const PDF: &str = "JVBERi0xLjcKAAAAAAAA";
 
 fn request() -> ModelRequest {
-    let image = |url: &str| Block::Image { url: url.to_owned() };
+    let image = |url: &str| Block::Image { url: url.into() };
     let document: DocumentId = "doc_1".parse().unwrap();
     let answer = Content::answer("hm".into(), Some("chat:{}".into()), "ok".into(), vec![]);
     let content = DocumentContent {
         name: "a.pdf".into(),
         media_type: "application/pdf".into(),
         text: "[a.pdf]".into(),
-        base64: Some(Arc::from(PDF)),
+        base64: Some(PDF.into()),
     };
     ModelRequest {
         messages: [

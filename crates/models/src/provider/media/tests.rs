@@ -183,7 +183,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-fn image_block(url: impl Into<String>) -> Block {
+fn image_block(url: &str) -> Block {
     Block::Image { url: url.into() }
 }
 
@@ -193,12 +193,12 @@ async fn images_of_users_and_results_are_replaced_in_place() {
     let address = "https://example.com/a.bmp";
     let messages = Messages::from([
         Message::User {
-            content: Content::Blocks(vec![image_block(address), image_block(&*bmp), Block::Text("look".into())]),
+            content: Content::Blocks(vec![image_block(address), image_block(&bmp), Block::Text("look".into())]),
         },
         Message::assistant("ok"),
         Message::Tool {
             call_id: CallId::new("c"),
-            content: Content::Blocks(vec![image_block("data:x"), image_block(&*bmp)]),
+            content: Content::Blocks(vec![image_block("data:x"), image_block(&bmp)]),
             is_error: false,
         },
     ]);
@@ -210,14 +210,14 @@ async fn images_of_users_and_results_are_replaced_in_place() {
         converted,
         Messages::from([
             Message::User {
-                content: Content::Blocks(vec![image_block(address), image_block(&*png), Block::Text("look".into())])
+                content: Content::Blocks(vec![image_block(address), image_block(&png), Block::Text("look".into())])
             },
             Message::assistant("ok"),
             Message::Tool {
                 call_id: CallId::new("c"),
                 content: Content::Blocks(vec![
                     Block::Text("[An image was left out here: its data URL has no data.]".into()),
-                    image_block(&*png),
+                    image_block(&png),
                 ]),
                 is_error: false,
             },
@@ -231,7 +231,7 @@ async fn images_of_users_and_results_are_replaced_in_place() {
 async fn a_request_whose_images_fit_is_not_copied() {
     let png = url("image/png", &small(ImageFormat::Png));
     let limits = Limits { side: 2000, ..COMMON };
-    for block in [image_block(png), image_block("https://example.com/a.png"), Block::Text("hi".into())] {
+    for block in [image_block(&png), image_block("https://example.com/a.png"), Block::Text("hi".into())] {
         let messages = Messages::from([Message::User { content: Content::Blocks(vec![block]) }]);
         let request = ModelRequest { messages: messages.clone(), ..ModelRequest::default() };
         let read = readable(request, limits).await.messages;

@@ -236,7 +236,6 @@ impl Batch<'_, '_> {
         let EndedTurn { turn, segment, rest, begins_history, at } = ended;
         let id = self.ids.turn();
         let [input, output, cached, cache_write, reasoning] = tokens::columns(rest.usage);
-        log::write_chunks(self.connection, id, std::slice::from_ref(segment))?;
         self.connection
             .prepare_cached(
                 "INSERT INTO turns (id, name, session, ordinal, epoch, head, gathered, taken_epoch, taken_version,
@@ -266,6 +265,8 @@ impl Batch<'_, '_> {
                 rest.compaction.as_ref().map(to_json).transpose()?,
                 to_json(&rest.messages)?,
             ])?;
+        // After the turn, which says whose it is.
+        log::write_chunks(self.connection, id, std::slice::from_ref(segment))?;
         Ok(())
     }
 

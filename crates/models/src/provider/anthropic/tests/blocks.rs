@@ -19,7 +19,7 @@ fn documents_and_failed_results() {
         name: name.into(),
         media_type: media_type.into(),
         text: format!("# {name}"),
-        base64: Some(Arc::from("JVBE")),
+        base64: Some("JVBE".into()),
     };
     let documents =
         [(pdf.clone(), document("a.pdf", "application/pdf")), (word.clone(), document("b.docx", "application/msword"))];
