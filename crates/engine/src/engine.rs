@@ -22,6 +22,7 @@ use crate::{
     account::RunningTurns,
     clock::Timelines,
     committer::{CommitError, Committer},
+    documents,
     earlier_history::full_history,
     follower::Follower,
     gates::Gates,
@@ -34,6 +35,7 @@ use crate::{
     session_reader::Watchers,
     slots::Waiting,
     tail::Tail,
+    tenant_slots::TenantSlots,
     titles::Naming,
     turn_log::deleted,
     waker::Waker,
@@ -106,6 +108,8 @@ pub(crate) struct Shared {
     pub(crate) notices: Notices,
     pub(crate) queued: AtomicUsize,
     pub(crate) waiting: Waiting,
+    /// For documents that are read.
+    pub(crate) readers: TenantSlots,
     pub(crate) drain: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -154,6 +158,7 @@ impl Engine {
             sessions: Gates::default(),
             tenant_queues: Gates::default(),
             waiting: Waiting::default(),
+            readers: documents::reader_slots(),
             waker: Waker::default(),
             timelines,
             naming: Naming::default(),

@@ -202,6 +202,7 @@ impl From<UploadError> for ApiError {
             UploadError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, text),
             UploadError::Gone => Self::new(Code::DocumentNotFound, text),
             UploadError::Store(error) => error.into(),
+            UploadError::Busy | UploadError::NoReader => Self::new(Code::Overloaded, text),
             UploadError::Rejected(_) | UploadError::Crashed => Self::internal(&error),
         }
     }
