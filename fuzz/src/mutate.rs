@@ -65,12 +65,12 @@ const WORDS: [&[u8]; 48] = [
 pub fn mutate(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
     let mut input = random.pick(corpus).cloned().unwrap_or_default();
     for _ in 0..=random.below(MAX_CHANGES) {
-        if random.one_in(2) && change_json(random, &mut input) {
-            continue;
+        if !(random.one_in(2) && change_json(random, &mut input)) {
+            change_bytes(random, &mut input, corpus);
         }
-        change_bytes(random, &mut input, corpus);
+        // Each change may multiply what the one before has made.
+        input.truncate(MAX_INPUT);
     }
-    input.truncate(MAX_INPUT);
     input
 }
 
@@ -175,9 +175,10 @@ fn change_value(random: &mut Random, value: &mut Value, steps: &mut usize) {
         (0, Value::Array(items)) => drop(items.pop()),
         (1, Value::Array(items)) => {
             let one = items.first().cloned().unwrap_or_default();
-            items.extend(std::iter::repeat_n(one, random.below(200)));
+            let room = MAX_INPUT / one.to_string().len();
+            items.extend(std::iter::repeat_n(one, random.below(200).min(room)));
         }
-        (0, Value::String(text)) => *text = text.repeat(1 + random.below(100)),
+        (0, Value::String(text)) => *text = text.repeat((1 + random.below(100)).min(MAX_INPUT / text.len().max(1))),
         (1, Value::String(text)) => text.push_str(["\0", "\u{202e}", "\n\n", "%00", "{{x}}"][random.below(5)]),
         _ => *value = interesting(random),
     }

@@ -356,6 +356,18 @@ mod tests {
             expect![[r#"503 {"code":"OVERLOADED","message":"the turn did not end in time; send this again"}"#]],
         );
         check(
+            UploadError::Busy.into(),
+            expect![[
+                r#"503 {"code":"OVERLOADED","message":"too many documents are being read at the moment; try again later"}"#
+            ]],
+        );
+        check(
+            UploadError::NoReader.into(),
+            expect![[
+                r#"503 {"code":"OVERLOADED","message":"the document could not be read because no reader could be started; try again later"}"#
+            ]],
+        );
+        check(
             StoreError::Unavailable("disk full".to_owned()).into(),
             expect![[
                 r#"503 {"code":"STORE_UNAVAILABLE","message":"the store is unavailable: disk full; nothing was changed, try again later"}"#

@@ -79,6 +79,8 @@ fn command(program: &PathBuf, arguments: &[OsString]) -> Command {
     command.args(arguments).arg(std::process::id().to_string()).env_clear().current_dir("/");
     // The allocator maps a gibibyte at first, which the limit on memory could not tell from memory in use.
     command.env("MIMALLOC_ARENA_RESERVE", "0");
+    // Signals from a terminal are for the server: it must not take a child that they end for one that crashed.
+    command.process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command
 }

@@ -203,9 +203,14 @@ fn a_reader_has_nothing_but_its_document() {
         let limits = proc(reader, "limits");
         limits.lines().any(|line| line.starts_with("Max open files") && line.contains(" 0 ")).then_some(limits)
     });
-    for limit in ["Max core file size", "Max file size", "Max processes"] {
+    for (limit, [soft, hard]) in [
+        ("Max core file size", ["0", "0"]),
+        ("Max file size", ["0", "0"]),
+        ("Max processes", ["0", "0"]),
+        ("Max cpu time", ["600", "601"]),
+    ] {
         let line = limits.lines().find(|line| line.starts_with(limit)).unwrap();
-        assert_eq!(line[limit.len()..].split_whitespace().take(2).collect::<Vec<_>>(), ["0", "0"], "{line}");
+        assert_eq!(line[limit.len()..].split_whitespace().take(2).collect::<Vec<_>>(), [soft, hard], "{line}");
     }
     assert!(
         !limits.lines().any(|line| line.starts_with("Max address space") && line.contains("unlimited")),
