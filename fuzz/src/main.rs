@@ -35,9 +35,14 @@ Targets:";
 
 /// The exit code of a worker that has found something and said so.
 const FOUND: u8 = 3;
+/// The exit code of a worker that cannot run, and has said why.
+const FAILED: u8 = 2;
 
 /// How much longer than wanted a worker may take: it begins, and its last input may take some time.
 const MAX_BEYOND: Duration = Duration::from_secs(60);
+
+/// How much slower a worker may be that writes each input down before it is read.
+const SLOWER: u64 = 50;
 
 struct Options {
     seconds: u64,
@@ -67,7 +72,7 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
-        ExitCode::from(2)
+        ExitCode::from(FAILED)
     })
 }
 
@@ -136,22 +141,27 @@ fn supervise(options: &Options) -> anyhow::Result<ExitCode> {
     let mut failed = Vec::new();
     for target in &options.targets {
         let name = target.name;
-        let worker = |extra: &[&str]| -> anyhow::Result<Option<i32>> {
+        let worker = |seconds: u64, extra: &[&str]| -> anyhow::Result<Option<i32>> {
             let mut command = Command::new(std::env::current_exe()?);
-            command.args(["--seconds", &options.seconds.to_string(), "--seed", &options.seed.to_string()]);
-            wait(&mut command.args(extra).arg(name).spawn()?, Duration::from_secs(options.seconds) + MAX_BEYOND)
+            command.args(["--seconds", &seconds.to_string(), "--seed", &options.seed.to_string()]);
+            wait(&mut command.args(extra).arg(name).spawn()?, Duration::from_secs(seconds) + MAX_BEYOND)
         };
-        match worker(&["--worker"])? {
+        match worker(options.seconds, &["--worker"])? {
             Some(0) => continue,
-            Some(code) if code == i32::from(FOUND) => {}
+            // It has said what is wrong.
+            Some(code) if code == i32::from(FOUND) || code == i32::from(FAILED) => {}
             code => {
                 let how = code.map_or("a signal".to_owned(), |code| format!("code {code}"));
                 println!("{name}: the process ended with {how}; looking for the input, seed {}", options.seed);
                 let current = std::env::temp_dir().join(format!("everturn-fuzz-{}", std::process::id()));
                 let text = current.to_str().context("the folder for temporary files has a name that is no text")?;
-                if worker(&["--current", text])?.is_none_or(|code| code != 0 && code != i32::from(FOUND)) {
-                    let file = corpus::save(name, &std::fs::read(&current)?)?;
-                    println!("{name}: this input ends the process: {}", file.display());
+                match worker(options.seconds.saturating_mul(SLOWER), &["--current", text])? {
+                    Some(0) => println!("{name}: it does not happen again with this seed"),
+                    Some(code) if code == i32::from(FOUND) || code == i32::from(FAILED) => {}
+                    _ => {
+                        let file = corpus::save(name, &std::fs::read(&current)?)?;
+                        println!("{name}: this input ends the process: {}", file.display());
+                    }
                 }
                 let _ = std::fs::remove_file(&current);
             }
