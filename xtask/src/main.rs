@@ -3,6 +3,7 @@
 //! Built before anything else, so it has next to no dependencies.
 
 mod bench;
+mod fuzz;
 mod peers;
 mod step;
 mod test;
@@ -20,6 +21,7 @@ Usage: cargo xtask <TASK>
 Tasks:
   test [ARGUMENTS]  Run every check and every test; arguments go to the test runner
   bench [OPTIONS]   Measure the server against yardsticks of the same run; writes bench/latest.json and .svg
+  fuzz [OPTIONS]    Feed damaged inputs to every parser of what strangers send; --help explains
   peers             Install what the tests talk to: programs from npm and PyPI, under tests/peers
   help              Show this text";
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
     let result = match task {
         "test" => test::run(rest),
         "bench" => bench::run(rest),
+        "fuzz" => fuzz::run(rest),
         "peers" => peers::install(),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

@@ -1,7 +1,9 @@
 //! What a document is, and why something is none.
 
+use serde::{Deserialize, Serialize};
+
 /// What kind of document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// Text without a known form.
     Text,
@@ -20,7 +22,7 @@ pub enum Kind {
 }
 
 /// The formats of images that models take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ImageFormat {
     /// PNG.
     Png,
@@ -82,7 +84,7 @@ impl Default for Bounds {
 }
 
 /// Why bytes are not taken as a document.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum DocumentError {
     /// It is something else.
     #[error(

@@ -1,19 +1,33 @@
 //! Documents: what people give agents to read. A record, with the content in parts beside it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use everturn_core::{Block, DocumentId, Json, TenantId, Timestamp};
-use everturn_documents::{Bounds, DocumentError, clean_name};
+use everturn_documents::{Bounds, DocumentError, ReadError, clean_name};
 use everturn_store::{
     Command, CommandKey, Expect, Put, Record, RecordFilter, RecordKind, RecordRow, Refusal, Store, StoreError, Write,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Engine, QuotaExceeded, SubmissionKey, SubmitError, committer::CommitError};
+use crate::{Engine, QuotaExceeded, SubmissionKey, SubmitError, TenantSlot, TenantSlots, committer::CommitError};
 
 /// Content is kept in parts of this size, each by a commit of its own, so that a large document holds nobody up.
 const PART_BYTES: usize = 1024 * 1024;
 /// The part that holds extracted text. Content begins at part 1.
 const TEXT_PART: u32 = 0;
+
+/// Documents that are read at once.
+const READERS: usize = 4;
+/// Documents of one tenant that are read at once.
+const READERS_OF_A_TENANT: usize = 2;
+/// How long a document waits until others have been read.
+const READER_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bounds how many documents are read at once.
+pub(crate) fn reader_slots() -> TenantSlots {
+    TenantSlots::new(READERS, READERS_OF_A_TENANT)
+}
 
 /// States of a document.
 pub(crate) const PARTIAL: &str = "partial";
@@ -127,6 +141,12 @@ pub enum UploadError {
     /// The store refused it, for a reason that is ours.
     #[error("the store refused the document: {0}")]
     Rejected(Refusal),
+    /// Too many others are being read.
+    #[error("too many documents are being read at the moment; try again later")]
+    Busy,
+    /// No reader could be started. The log says why.
+    #[error("the document could not be read because no reader could be started; try again later")]
+    NoReader,
     /// A fault of ours.
     #[error("the document could not be read because of a fault in the server")]
     Crashed,
@@ -156,9 +176,12 @@ impl Engine {
             return self.uploaded_before(tenant, key, &kept.fingerprint, &kept.outcome).await;
         }
         self.check_storage(tenant, content.len() as u64).await?;
+        // A client that goes away while it waits takes its document with it.
+        let slot = tokio::time::timeout(READER_PATIENCE, self.0.readers.acquire(tenant)).await.ok().flatten();
+        let slot = slot.ok_or(UploadError::Busy)?;
         let (engine, tenant, name) = (self.clone(), tenant.clone(), clean_name(name));
         // To its end, whether or not the client stays.
-        let task = self.0.tasks.spawn(async move { engine.keep_document(&tenant, name, content, key).await });
+        let task = self.0.tasks.spawn(async move { engine.keep_document(&tenant, name, content, key, slot).await });
         task.await.unwrap_or(Err(UploadError::Crashed))
     }
 
@@ -168,12 +191,18 @@ impl Engine {
         name: String,
         content: Bytes,
         key: Option<SubmissionKey>,
+        slot: TenantSlot,
     ) -> Result<Document, UploadError> {
         let bounds = Bounds { bytes: self.0.settings.document_bytes, ..Bounds::default() };
-        let (shown, bytes) = (name.clone(), content.clone());
-        // Reading a large document takes a while, and must not hold up others.
-        let reading = tokio::task::spawn_blocking(move || everturn_documents::read(&shown, &bytes, bounds));
-        let read = reading.await.map_err(|_| UploadError::Crashed)??;
+        let reading = self.0.settings.document_reader.read(name.clone(), content.clone(), bounds);
+        let read = reading.await.map_err(|error| match error {
+            ReadError::Document(error) => UploadError::Document(error),
+            ReadError::Failed(error) => {
+                tracing::error!(error, "no reader of documents could be started");
+                UploadError::NoReader
+            }
+        })?;
+        drop(slot);
         let text = read.text.as_ref().map_or(0, String::len);
         self.check_storage(tenant, (content.len() + text) as u64).await?;
         let id = DocumentId::mint();

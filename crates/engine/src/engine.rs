@@ -23,6 +23,7 @@ use crate::{
     account::RunningTurns,
     clock::Timelines,
     committer::{CommitError, Committer},
+    documents,
     earlier_history::full_history,
     encoded_documents::EncodedDocuments,
     follower::Follower,
@@ -38,6 +39,7 @@ use crate::{
     session_reader::Watchers,
     slots::Waiting,
     tail::Tail,
+    tenant_slots::TenantSlots,
     titles::Naming,
     turn_log::deleted,
     waker::Waker,
@@ -113,6 +115,8 @@ pub(crate) struct Shared {
     pub(crate) notices: Notices,
     pub(crate) queued: AtomicUsize,
     pub(crate) waiting: Waiting,
+    /// For documents that are read.
+    pub(crate) readers: TenantSlots,
     pub(crate) drain: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }
@@ -169,6 +173,7 @@ impl Engine {
             sessions: Gates::default(),
             tenant_queues: Gates::default(),
             waiting: Waiting::default(),
+            readers: documents::reader_slots(),
             waker: Waker::default(),
             timelines,
             naming: Naming::default(),

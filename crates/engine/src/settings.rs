@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{Clock, SystemClock};
+use everturn_documents::Reader;
+
+use crate::{Clock, HereReader, SystemClock};
 
 /// How long things are kept. `None`: for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +79,8 @@ pub struct Settings {
     pub artifact_bytes: usize,
     /// Largest document, in bytes.
     pub document_bytes: usize,
+    /// Where documents are read.
+    pub document_reader: Arc<dyn Reader>,
     /// How much of a document's text a model is given, in bytes.
     pub document_context_bytes: usize,
     /// What is cleared away, and when.
@@ -111,6 +115,7 @@ impl Default for Settings {
             form_answer_bytes: 256 * 1024,
             artifact_bytes: 4 * 1024 * 1024,
             document_bytes: 50 * 1024 * 1024,
+            document_reader: Arc::new(HereReader),
             document_context_bytes: 200 * 1024,
             retention: Retention::default(),
             memory_bytes: 1024 * 1024 * 1024,

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use everturn_core::ModelOptions;
+use everturn_documents::Reader;
 use everturn_engine::{Agent, Models, Notices, Settings};
 use everturn_http::{Key, Keys, Report, Scope};
 use everturn_mcp::{Launcher, Mcp, ServerHealth};
@@ -206,7 +207,7 @@ pub(crate) fn notices(config: &Config) -> Notices {
 }
 
 /// What the engine needs of the limits and times.
-pub(crate) fn settings(config: &Config) -> Settings {
+pub(crate) fn settings(config: &Config, document_reader: Arc<dyn Reader>) -> Settings {
     let limits = &config.limits;
     Settings {
         pause_max: limits.pause_max,
@@ -217,6 +218,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         question_patience: limits.question_expiry,
         artifact_bytes: limits.artifact_bytes,
         document_bytes: limits.document_bytes,
+        document_reader,
         document_context_bytes: limits.document_context_bytes,
         form_answer_bytes: limits.form_answer_bytes,
         retention: config.retention,

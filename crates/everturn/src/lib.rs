@@ -5,6 +5,7 @@ mod banner;
 pub mod cli;
 mod compose;
 pub mod config;
+pub mod document_reader;
 pub mod guard;
 mod keys;
 mod machine_memory;

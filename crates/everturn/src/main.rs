@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 
-use everturn::{cli::Cli, config::Environment, guard};
+use everturn::{cli::Cli, config::Environment, document_reader, guard};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Before anything else: a guard needs no more than its arguments.
-    if let Some(code) = guard::run(std::env::args_os()) {
+    // Before anything else: a guard and a reader need no more than their arguments.
+    let other = guard::run(std::env::args_os()).or_else(|| document_reader::run(std::env::args_os()));
+    if let Some(code) = other {
         return code;
     }
     let cli = Cli::read(std::env::args_os());

@@ -206,6 +206,7 @@ impl From<UploadError> for ApiError {
             UploadError::Quota(quota) => quota.into(),
             UploadError::Gone => Self::new(Code::DocumentNotFound, text),
             UploadError::Store(error) => error.into(),
+            UploadError::Busy | UploadError::NoReader => Self::new(Code::Overloaded, text),
             UploadError::Rejected(_) | UploadError::Crashed => Self::internal(&error),
         }
     }
@@ -374,6 +375,18 @@ mod tests {
         check(
             told(SubmitError::Stop(Box::new(StopError::Busy))),
             expect![[r#"503 {"code":"OVERLOADED","message":"the turn did not end in time; send this again"}"#]],
+        );
+        check(
+            UploadError::Busy.into(),
+            expect![[
+                r#"503 {"code":"OVERLOADED","message":"too many documents are being read at the moment; try again later"}"#
+            ]],
+        );
+        check(
+            UploadError::NoReader.into(),
+            expect![[
+                r#"503 {"code":"OVERLOADED","message":"the document could not be read because no reader could be started; try again later"}"#
+            ]],
         );
         check(
             StoreError::Unavailable("disk full".to_owned()).into(),

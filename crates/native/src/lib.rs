@@ -35,7 +35,6 @@ mod time;
 mod token;
 mod turn_out;
 mod upload;
-mod upload_slots;
 mod usage;
 
 pub use projection::projections;

@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc};
 
 use axum::extract::DefaultBodyLimit;
 use everturn_core::Prices;
-use everturn_engine::Engine;
+use everturn_engine::{Engine, TenantSlots};
 use everturn_http::{BodyLimits, Caller, Keys, Scope, document};
 use http::HeaderMap;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -16,9 +16,7 @@ use crate::{
     error::{ApiError, ErrorBody},
     forms,
     frame::Event,
-    keys, messages, permissions, sessions, spawn, stop, token, upload,
-    upload_slots::UploadSlots,
-    usage,
+    keys, messages, permissions, sessions, spawn, stop, token, upload, usage,
 };
 
 /// What the routes need.
@@ -40,7 +38,7 @@ pub struct Native {
 #[derive(Clone, Debug)]
 pub(crate) struct Api {
     native: Native,
-    pub(crate) uploads: Arc<UploadSlots>,
+    pub(crate) uploads: Arc<TenantSlots>,
 }
 
 impl Deref for Api {
@@ -63,7 +61,7 @@ impl Api {
 /// The routes under `/api/v1`, all but the stream of a turn.
 pub fn routes(native: Native) -> OpenApiRouter {
     let body = DefaultBodyLimit::max(native.document_bytes.saturating_add(upload::AROUND_THE_FILE));
-    let api = Api { native, uploads: Arc::new(UploadSlots::new()) };
+    let api = Api { native, uploads: Arc::new(upload::slots()) };
     let version_1 = OpenApiRouter::default()
         .routes(routes!(spawn::spawn))
         .routes(routes!(sessions::list))

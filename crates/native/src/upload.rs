@@ -1,7 +1,7 @@
 //! `POST /documents`: takes a document.
 //!
 //! It is read as it comes, and no further than documents may be long. Only a few are read at once, since each is held in
-//! memory until it is stored (`upload_slots.rs`); the others wait. A connection that has sent nothing yet takes no slot, and one that
+//! memory until it is stored ([`TenantSlots`]); the others wait. A connection that has sent nothing yet takes no slot, and one that
 //! falls silent gives its slot back. What has arrived counts as memory of its tenant.
 
 use std::{
@@ -20,7 +20,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::{Bytes, BytesMut};
-use everturn_engine::{MemoryKind, Reservation, SubmissionKey};
+use everturn_engine::{MemoryKind, Reservation, SubmissionKey, TenantSlots};
 use everturn_http::{IDEMPOTENCY_KEY, Scope, document, submission_key};
 use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, StatusCode};
@@ -34,6 +34,10 @@ use crate::{
     routes::Api,
 };
 
+/// Uploads at once.
+const IN_ALL: usize = 4;
+/// Uploads of one tenant at once.
+const OF_A_TENANT: usize = 2;
 /// How much of a body may be something else than the file, in bytes.
 pub(crate) const AROUND_THE_FILE: usize = 1024 * 1024;
 /// How long an upload waits until others are done.
@@ -42,6 +46,11 @@ const QUEUE_PATIENCE: Duration = Duration::from_secs(30);
 const UPLOAD_PATIENCE: Duration = Duration::from_secs(5 * 60);
 /// How long a client may send nothing.
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// Bounds how many are read at once.
+pub(crate) fn slots() -> TenantSlots {
+    TenantSlots::new(IN_ALL, OF_A_TENANT)
+}
 
 /// A form with a file.
 #[derive(utoipa::ToSchema)]

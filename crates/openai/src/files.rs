@@ -83,6 +83,7 @@ impl Api {
                     let kept = kept.map_err(|error| match error {
                         UploadError::Document(error) => ApiError::invalid(file.param.clone(), error),
                         UploadError::Store(error) => error.into(),
+                        error @ (UploadError::Busy | UploadError::NoReader) => ApiError::unavailable(error.to_string()),
                         error => ApiError::internal(&error),
                     })?;
                     Block::Document { id: kept.id, name: kept.name }

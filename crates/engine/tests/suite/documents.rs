@@ -1,10 +1,11 @@
 //! Documents: what people give agents to read.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use everturn_core::{Block, Content, DocumentId, Message, SharedText, TenantId, Timestamp, submission::Submission};
-use everturn_engine::{Document, SubmissionKey, Submit, SubmitError, UploadError};
+use everturn_documents::{Bounds, ReadError, Reader, Reading};
+use everturn_engine::{Document, HereReader, SubmissionKey, Submit, SubmitError, UploadError};
 use everturn_store::{Fault, RecordFilter, RecordKind, Store as _};
 use expect_test::expect;
 
@@ -327,4 +328,41 @@ async fn documents_leave_room_in_the_context() {
         let Block::Text(text) = block else { panic!("{block:?}") };
         assert!(text.contains(&format!("[… cut: the first {shown} of 40,000 characters]")), "{text}");
     }
+}
+
+/// Never comes to an end with one document, and cannot begin with another.
+#[derive(Debug)]
+struct Stuck;
+
+impl Reader for Stuck {
+    fn read(&self, name: String, bytes: Bytes, bounds: Bounds) -> Reading {
+        match &*name {
+            "stuck.pdf" => Box::pin(std::future::pending()),
+            "none.pdf" => Box::pin(std::future::ready(Err(ReadError::Failed("no processes are left".to_owned())))),
+            _ => HereReader.read(name, bytes, bounds),
+        }
+    }
+}
+
+/// Two documents of a tenant are read at once. Its others wait, and are refused at last; those of other tenants do not notice.
+#[tokio::test(start_paused = true)]
+async fn readers_are_shared_between_tenants() {
+    let mut setup = Setup::new([]);
+    setup.settings.document_reader = Arc::new(Stuck);
+    let world = World::start(setup).await;
+    for _ in 0..2 {
+        let (engine, tenant) = (world.engine.clone(), world.tenant.clone());
+        tokio::spawn(async move { engine.upload(&tenant, "stuck.pdf", Bytes::from_static(b"words"), None).await });
+    }
+    tokio::task::yield_now().await;
+    let words = || Bytes::from_static(b"words");
+    let other: TenantId = "other".parse().unwrap();
+    let before = tokio::time::Instant::now();
+    world.engine.upload(&other, "good.txt", words(), None).await.expect("another tenant's is read");
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    let refused = world.engine.upload(&world.tenant, "good.txt", words(), None).await;
+    assert!(matches!(refused, Err(UploadError::Busy)), "{refused:?}");
+    assert_eq!(before.elapsed(), Duration::from_secs(30));
+    let failed = world.engine.upload(&other, "none.pdf", words(), None).await;
+    assert!(matches!(failed, Err(UploadError::NoReader)), "{failed:?}");
 }

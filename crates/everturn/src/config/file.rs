@@ -216,6 +216,8 @@ pub(super) struct Limits {
     pub(super) artifact_bytes: Option<Number>,
     pub(super) document_bytes: Option<Number>,
     pub(super) document_context_bytes: Option<Number>,
+    pub(super) document_memory: Option<Number>,
+    pub(super) document_time: Option<Text>,
 }
 
 #[derive(Default, Deserialize)]

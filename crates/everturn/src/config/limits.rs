@@ -64,6 +64,10 @@ pub struct Limits {
     pub document_bytes: usize,
     /// How much of a document's text a model is given, in bytes.
     pub document_context_bytes: usize,
+    /// Memory that reading a document may take beside the document itself, in bytes.
+    pub document_memory: usize,
+    /// How long reading a document may take.
+    pub document_time: Duration,
 }
 
 impl Default for Limits {
@@ -94,6 +98,8 @@ impl Default for Limits {
             artifact_bytes: 4 * 1024 * 1024,
             document_bytes: 50_000_000,
             document_context_bytes: 200 * 1024,
+            document_memory: 256 * 1024 * 1024,
+            document_time: Duration::from_secs(20),
         }
     }
 }
@@ -128,6 +134,9 @@ impl Limits {
             1024..=1024 * 1024,
             default.document_context_bytes,
         );
+        // With less, no document is read: the reader itself takes some of it.
+        let document_memory =
+            size("document_memory", &file.document_memory, 8 * 1024 * 1024..=16 << 30, default.document_memory);
         let memory = number(report, "memory", file.memory.as_ref(), LEAST_MEMORY as i64..=1 << 50);
         let memory = memory.and_then(|bytes| u64::try_from(bytes).ok());
         let least = least_memory(body_bytes, document_bytes);
@@ -177,6 +186,8 @@ impl Limits {
             artifact_bytes,
             document_bytes,
             document_context_bytes,
+            document_memory,
+            document_time: time("document_time", file.document_time.as_ref(), default.document_time),
         }
     }
 }

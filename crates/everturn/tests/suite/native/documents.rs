@@ -34,7 +34,7 @@ pub(super) const PNG: &[u8] =
 const LOCKED: &[u8] = include_bytes!("../../../../documents/tests/fixtures/locked-aes-256.pdf");
 
 /// A form with these files in fields of these names.
-fn form(boundary: &str, files: &[(&str, &str, &[u8])]) -> Vec<u8> {
+pub(super) fn form(boundary: &str, files: &[(&str, &str, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
     for (field, name, content) in files {
         let name = name.replace('"', "\\\"");
@@ -48,7 +48,7 @@ fn form(boundary: &str, files: &[(&str, &str, &[u8])]) -> Vec<u8> {
 }
 
 /// The head of a request whose form has so many bytes.
-fn head(length: usize) -> String {
+pub(super) fn head_for(length: usize) -> String {
     let kind = "content-type: multipart/form-data; boundary=b";
     format!("POST {PATH} HTTP/1.1\r\nhost: localhost\r\n{kind}\r\ncontent-length: {length}\r\n\r\n")
 }
@@ -348,7 +348,7 @@ fn cut_in_the_middle_it_is_not_there() {
     let client = world.client();
     let body = form("b", &[("file", "long.txt", &vec![b'x'; 3 * 1024 * 1024])]);
     for cut in [0, 10, 120, body.len() / 2, body.len() - 4] {
-        let sent = [head(body.len()).as_bytes(), &body[..cut]].concat();
+        let sent = [head_for(body.len()).as_bytes(), &body[..cut]].concat();
         let answer = world.server.raw_cut(&sent);
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
         assert_eq!(listed(&client), [] as [Value; 0], "cut after {cut} bytes");
@@ -372,7 +372,7 @@ fn killed_in_the_middle_it_is_whole_or_not_there() {
         let before = listed(&world.client()).len();
         let sent = body.len() * round / ROUNDS;
         let mut socket = TcpStream::connect(world.server.address).unwrap();
-        socket.write_all(head(body.len()).as_bytes()).unwrap();
+        socket.write_all(head_for(body.len()).as_bytes()).unwrap();
         socket.write_all(&body[..sent]).unwrap();
         world.crash();
         let documents = listed(&world.client());

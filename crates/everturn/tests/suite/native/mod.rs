@@ -15,6 +15,7 @@ mod events;
 mod failures;
 mod form_list;
 mod forms;
+mod hostile_documents;
 mod idempotency;
 mod messages;
 mod one_decision;

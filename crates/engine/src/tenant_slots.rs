@@ -1,7 +1,7 @@
-//! How many uploads are read at once, in all and of one tenant.
+//! How many tasks of a kind run at once, in all and of one tenant.
 //!
-//! Each is held in memory until it is stored, so all of them have a bound; a tenant has less than all of them, so that none keeps
-//! the others out.
+//! Uploads are held in memory until they are stored, and documents that are read take memory and CPU: so all of them have a
+//! bound. A tenant has less than all of them, so that none keeps the others out.
 
 use std::{
     collections::HashMap,
@@ -11,41 +11,39 @@ use std::{
 use everturn_core::TenantId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Uploads at once.
-const IN_ALL: usize = 4;
-/// Uploads of one tenant at once.
-const OF_A_TENANT: usize = 2;
-
+/// Slots, some of which a tenant may hold.
 #[derive(Debug)]
-pub(crate) struct UploadSlots {
+pub struct TenantSlots {
     all: Arc<Semaphore>,
-    /// Tenants that upload or wait to upload.
+    of_a_tenant: usize,
+    /// Tenants that hold slots or wait for one.
     tenants: Mutex<HashMap<TenantId, Arc<Semaphore>>>,
 }
 
-/// An upload may be read as long as this is held.
+/// A task may run as long as this is held.
 #[derive(Debug)]
-pub(crate) struct UploadSlot {
+pub struct TenantSlot {
     _of_tenant: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
-impl UploadSlots {
-    pub(crate) fn new() -> Self {
-        Self { all: Arc::new(Semaphore::new(IN_ALL)), tenants: Mutex::default() }
+impl TenantSlots {
+    /// So many slots in all, and so many of them for one tenant.
+    pub fn new(in_all: usize, of_a_tenant: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(in_all)), of_a_tenant, tenants: Mutex::default() }
     }
 
     /// Waits for a slot of the tenant, then for one of all: who waits for the second is one of few.
-    pub(crate) async fn acquire(&self, tenant: &TenantId) -> Option<UploadSlot> {
+    pub async fn acquire(&self, tenant: &TenantId) -> Option<TenantSlot> {
         let of_tenant = self.of(tenant).acquire_owned().await.ok()?;
         let of_all = Arc::clone(&self.all).acquire_owned().await.ok()?;
-        Some(UploadSlot { _of_tenant: of_tenant, _of_all: of_all })
+        Some(TenantSlot { _of_tenant: of_tenant, _of_all: of_all })
     }
 
     fn of(&self, tenant: &TenantId) -> Arc<Semaphore> {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         tenants.retain(|_, slots| Arc::strong_count(slots) > 1);
-        Arc::clone(tenants.entry(tenant.clone()).or_insert_with(|| Arc::new(Semaphore::new(OF_A_TENANT))))
+        Arc::clone(tenants.entry(tenant.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.of_a_tenant))))
     }
 }
 
@@ -58,7 +56,7 @@ mod tests {
     #[test]
     fn a_tenant_has_some_of_the_slots_and_is_forgotten_after() {
         let [a, b, c] = ["a", "b", "c"].map(|name| name.parse::<TenantId>().unwrap());
-        let slots = UploadSlots::new();
+        let slots = TenantSlots::new(4, 2);
         let take = |tenant| slots.acquire(tenant).now_or_never().flatten();
         let held = [take(&a).unwrap(), take(&a).unwrap()];
         assert!(take(&a).is_none());
