@@ -141,7 +141,7 @@ fn unknown_keys() {
             error: unknown key `colour`
               --> everturn.toml:1:1
 
-            hint: the keys here are `listen`, `store`, `durability`, `keys`, `quotas`, `tenants`, `providers`, `prices`, `agents`, `mcp`, `limits`, `retention`, `recipes`, `goose`, `openai`, `tls`, `proxy`, `metrics`, `cors`, `webhooks`"#]],
+            hint: the keys here are `listen`, `store`, `durability`, `log_level`, `keys`, `quotas`, `tenants`, `providers`, `prices`, `agents`, `mcp`, `limits`, `retention`, `recipes`, `goose`, `openai`, `tls`, `proxy`, `metrics`, `cors`, `webhooks`"#]],
     );
     check_agent(
         "tols = ['clock']",
