@@ -148,7 +148,36 @@ fn absolute(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
+
+    use super::{
+        super::{Found, Overrides, parse},
+        *,
+    };
+
+    #[test]
+    fn programs_are_kept_from_all_that_is_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().canonicalize().unwrap();
+        std::fs::write(here.join("metrics"), "0123456789abcdef").unwrap();
+        let at = |name: &str| here.join(name).to_str().unwrap().to_owned();
+        let text = format!(
+            "store = 'sqlite:{}'\n[tls]\ncert = '{}'\nkey = '{}'\n[metrics]\nkey = 'file:{}'\n[mcp.x]\ncommand = ['x']\n\
+             [mcp.y]\nurl = 'http://localhost/mcp'\n",
+            at("data/a.db"),
+            at("cert.pem"),
+            at("key.pem"),
+            at("metrics"),
+        );
+        let environment = Environment::from([("EVERTURN_SECRET_KEY", format!("file:{}", at("seal")).as_str())]);
+        let (source, overrides) = (Source::File(here.join("everturn.toml")), Overrides::default());
+        let config =
+            parse(source, text.as_bytes(), &overrides, &environment, &BTreeSet::new(), Found::default()).unwrap();
+        let servers = confined_servers(&config, &environment);
+        let names = ["data", "everturn.toml", "key.pem", "metrics", "seal", "seal.new"];
+        assert_eq!(servers[0].confinement.protected, names.map(|name| here.join(name)));
+        assert!(servers[1].confinement.protected.is_empty(), "a server elsewhere opens nothing here");
+    }
 
     #[test]
     fn a_folder_of_its_own_is_protected_whole() {

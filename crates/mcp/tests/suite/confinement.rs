@@ -10,6 +10,8 @@ use std::{
 
 use tempfile::TempDir;
 
+use super::harness::python;
+
 const GUARD: &str = env!("CARGO_BIN_EXE_mcp-guard");
 
 /// Runs a script in a shell under a guard with these bounds.
@@ -216,6 +218,32 @@ fn a_guard_says_what_is_enforced_before_the_program_speaks() {
     let (first, rest) = confined.split_once('\n').unwrap();
     assert!(first.starts_with("everturn-guard ") && first != "everturn-guard off false", "{confined}");
     assert_eq!(rest, "hello\n");
+}
+
+/// Makes the kernel say that it has no Landlock, and becomes the program behind it.
+const WITHOUT_LANDLOCK: &str = r#"
+import ctypes, os, struct, sys
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+LANDLOCK_CREATE_RULESET, ENOSYS = 444, 38
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, LANDLOCK_CREATE_RULESET), (0x06, 0, 0, 0x50000 | ENOSYS), (0x06, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+program = Program(4, ctypes.addressof(code))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
+
+#[test]
+fn a_kernel_without_landlock_starts_the_program_all_the_same() {
+    let mut command = Command::new(python());
+    command.args(["-c", WITHOUT_LANDLOCK, GUARD, "--report", "--sandbox", "default", "--", "echo", "hello"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let input = child.stdin.take();
+    assert_eq!(said(&child.wait_with_output().unwrap()), "everturn-guard no true\nhello\n");
+    drop(input);
 }
 
 #[test]

@@ -22,10 +22,13 @@ fn world(lines: &str) -> World {
     let home = Home::new("");
     let spy = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/mcp/spy.py")).unwrap();
     let at = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
-    let (database, file) = (at("everturn-data/everturn.db"), at("everturn.toml"));
+    let (database, file, secret) = (at("everturn-data/everturn.db"), at("everturn.toml"), at("metrics.key"));
+    std::fs::write(&secret, "metrics-0123456789abcdef").unwrap();
+    std::fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
     // As text, so that other users can run it too.
-    let command = [PYTHON.as_str(), "-I", "-S", "-c", &spy, &database, &file].map(str::to_owned);
-    home.configure(&config("", &table("box", &command, lines), ""));
+    let command = [PYTHON.as_str(), "-I", "-S", "-c", &spy, &database, &file, &secret].map(str::to_owned);
+    let metrics = "[metrics]\nkey = 'file:metrics.key'\n";
+    home.configure(&config("", &table("box", &command, lines), metrics));
     // For its user alone, as the data is.
     std::fs::set_permissions(home.path().join("everturn.toml"), Permissions::from_mode(0o600)).unwrap();
     // Something to be read from its environment.
@@ -92,7 +95,16 @@ fn a_program_reaches_nothing_of_the_server() {
 fn without_a_sandbox_a_program_reaches_what_its_user_can() {
     let world = world("sandbox = 'off'");
     let outcomes = outcomes(&world, "mcp-spy-off");
-    for name in ["database", "secret_key", "config", "config_write", "config_swap", "own_child_trace", "guard_signal"] {
+    for name in [
+        "database",
+        "secret_key",
+        "secret_file",
+        "config",
+        "config_write",
+        "config_swap",
+        "own_child_trace",
+        "guard_signal",
+    ] {
         assert_eq!(outcomes[name], "succeeded", "{name} {outcomes:?}");
     }
     assert_ne!(outcomes["own_child_trace_by_other_number"], "EPERM");

@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 
-DATABASE, CONFIG = sys.argv[1:3]
+DATABASE, CONFIG, SECRET = sys.argv[1:4]
 PTRACE_TRACEME, PTRACE_SEIZE = 0, 0x4206
 # The number of `ptrace` for programs with short pointers, on x86-64.
 OTHER_PTRACE = 0x40000000 | 521
@@ -75,6 +75,7 @@ def attempts():
         "database": lambda: read(DATABASE),
         "secret_key": lambda: read(os.path.join(folder, "secret.key")),
         "config": lambda: read(CONFIG),
+        "secret_file": lambda: read(SECRET),
         "config_write": write_config,
         "config_swap": swap_config,
         "through_proc": lambda: read(f"/proc/{server}/cwd/everturn.toml"),
