@@ -32,7 +32,8 @@ pub(crate) fn tools() -> anyhow::Result<Arc<ToolSet>> {
 pub(crate) fn launcher(environment: &Environment) -> Launcher {
     let inherited = ["PATH", "HOME"].into_iter();
     let inherited = inherited.filter_map(|name| Some((name.to_owned(), environment.get(name)?.to_owned())));
-    guard::launcher().with_environment(inherited)
+    let temporary = environment.get("TMPDIR").unwrap_or("/tmp");
+    guard::launcher().with_environment(inherited).with_temporary(temporary)
 }
 
 /// How MCP servers are, for everybody to see: without what they wrote.

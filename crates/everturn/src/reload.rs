@@ -67,7 +67,7 @@ impl Reloadable {
                     continue;
                 }
             };
-            match self.apply(&current, &next).boxed().await {
+            match self.apply(&current, &next, &origin.environment).boxed().await {
                 Ok(servers) => {
                     origin.log_as_configured(&next);
                     tell(&current, &next, &servers);
@@ -82,7 +82,7 @@ impl Reloadable {
     }
 
     /// Takes over what can change. Nothing changes unless all of it can be made.
-    async fn apply(&self, current: &Config, next: &Config) -> anyhow::Result<Reloaded> {
+    async fn apply(&self, current: &Config, next: &Config, environment: &Environment) -> anyhow::Result<Reloaded> {
         let former = self.providers.now();
         let providers = compose::providers_after(next, |name, provider| {
             let is_same = current.providers.get(name).is_some_and(|before| before.is_same(provider));
@@ -93,7 +93,7 @@ impl Reloadable {
         self.keys.reconfigure(compose::configured_keys(next), next.quotas.clone()).await;
         self.providers.replace(providers);
         self.engine.agents().replace(agents);
-        Ok(self.mcp.reload(next.mcp.clone()).await)
+        Ok(self.mcp.reload(config::confined_servers(next, environment)).await)
     }
 }
 

@@ -37,7 +37,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::{
     api_document, banner,
     compose::{self, CurrentProviders},
-    config::{Config, Source, StoreLocation},
+    config::{Config, Source, StoreLocation, confined_servers},
     document_reader,
     keys::Door,
     mcp::StoredLists,
@@ -95,7 +95,7 @@ pub async fn run(config: Config, origin: Origin) -> anyhow::Result<()> {
         everturn_webhooks::Parts { store: Arc::clone(&store), written: notices.written(), metrics: webhook_metrics };
     let tools = compose::tools()?;
     let mcp = Mcp::start(
-        config.mcp.clone(),
+        confined_servers(&config, &origin.environment),
         everturn_mcp::Parts {
             tools: Arc::clone(&tools),
             launcher: compose::launcher(&origin.environment),

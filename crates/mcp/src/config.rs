@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 use everturn_core::EffectClass;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::Confinement;
+
 /// Longest name of a server.
 pub const MAX_NAME: usize = 32;
 
@@ -29,6 +31,8 @@ pub struct ServerConfig {
     pub effects: BTreeMap<String, EffectClass>,
     /// Values that are hidden in what its tools give back, too: secrets for sure, not just settings.
     pub secrets: Vec<SecretString>,
+    /// What a program is kept from.
+    pub confinement: Confinement,
     /// Whether it is used at all.
     pub enabled: bool,
 }
@@ -44,7 +48,7 @@ pub enum Endpoint {
         arguments: Vec<String>,
         /// Its variables, beside those that every server gets.
         environment: BTreeMap<String, SecretString>,
-        /// Where it runs, if not where we do.
+        /// Where it runs, if not in an empty folder of its own.
         folder: Option<PathBuf>,
     },
     /// A server that listens elsewhere, by streamable HTTP.
@@ -70,6 +74,7 @@ impl ServerConfig {
             max_message: 16 * 1024 * 1024,
             effects: BTreeMap::new(),
             secrets: Vec::new(),
+            confinement: Confinement::default(),
             enabled: true,
         }
     }

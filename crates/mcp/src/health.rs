@@ -2,6 +2,8 @@
 
 use everturn_core::EffectClass;
 
+use crate::Confined;
+
 /// Whether a server can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
@@ -46,6 +48,8 @@ pub struct ServerReport {
     pub health: ServerHealth,
     /// What it calls itself: a name and a version.
     pub software: Option<(String, String)>,
+    /// How it is confined, if it is a program that has been started.
+    pub confined: Option<Confined>,
     /// Its tools.
     pub tools: Vec<ToolReport>,
     /// Those of its tools that cannot be used.

@@ -11,6 +11,8 @@ pub struct Launcher {
     pub arguments: Vec<OsString>,
     /// Variables that every server gets; those of its configuration win.
     pub environment: Vec<(String, String)>,
+    /// Where each server gets a folder of its own.
+    pub temporary: PathBuf,
 }
 
 impl Launcher {
@@ -19,12 +21,18 @@ impl Launcher {
         // The link leads to this program even after its file was replaced by another version.
         let link = PathBuf::from("/proc/self/exe");
         let program = if link.exists() { link } else { std::env::current_exe().unwrap_or(link) };
-        Self { program, arguments: arguments.into_iter().collect(), environment: Vec::new() }
+        Self { program, arguments: arguments.into_iter().collect(), environment: Vec::new(), temporary: "/tmp".into() }
     }
 
     /// With these variables for every server.
     pub fn with_environment(mut self, environment: impl IntoIterator<Item = (String, String)>) -> Self {
         self.environment = environment.into_iter().collect();
+        self
+    }
+
+    /// With folders of servers' own made there.
+    pub fn with_temporary(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.temporary = folder.into();
         self
     }
 }

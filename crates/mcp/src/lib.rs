@@ -15,6 +15,7 @@
 mod calls;
 mod chatter;
 mod config;
+mod confinement;
 mod connection;
 pub mod guard;
 mod habits;
@@ -41,6 +42,7 @@ mod tool;
 mod words;
 
 pub use config::{Backoff, Endpoint, MAX_NAME, ServerConfig, effect_word, is_server_name};
+pub use confinement::{Confined, Confinement, Landlock, Sandbox};
 pub use health::{LeftOut, ServerHealth, ServerReport, ServerState, ToolReport};
 pub use kept_lists::KeptLists;
 pub use launcher::Launcher;

@@ -11,7 +11,8 @@ use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Backoff, Endpoint, KeptLists, Launcher, LeftOut, Metrics, ServerConfig, ServerHealth, ServerReport, ServerState,
+    Backoff, Confined, Endpoint, KeptLists, Launcher, LeftOut, Metrics, ServerConfig, ServerHealth, ServerReport,
+    ServerState,
     calls::{Calls, OpenCall, Purpose},
     chatter::Chatter,
     connection::Connection,
@@ -63,6 +64,7 @@ struct Present {
     trouble: Option<String>,
     restarts: u64,
     software: Option<(String, String)>,
+    confined: Option<Confined>,
     tools: Vec<Arc<McpTool>>,
     left_out: Vec<LeftOut>,
 }
@@ -106,6 +108,7 @@ impl Server {
         self.present(|present| ServerReport {
             health,
             software: present.software.clone(),
+            confined: present.confined.clone(),
             tools: present.tools.iter().map(|tool| tool.report()).collect(),
             left_out: present.left_out.clone(),
         })
@@ -354,8 +357,11 @@ impl Server {
             Endpoint::Stdio { program, .. } => {
                 let started = stdio::start(&self.config, &around.launcher, ears)
                     .map_err(|error| format!("cannot start {program:?}: {error}"))?;
+                let mut transport = started.transport;
                 *guard = Some((started.guard, started.errors));
-                Connection::open(started.transport, ears.clone()).await?
+                let confined = transport.confined(&self.config).await;
+                self.present(|present| present.confined = confined);
+                Connection::open(transport, ears.clone()).await?
             }
             Endpoint::Http { .. } => Connection::open(http::connect(&self.config, ears)?, ears.clone()).await?,
         };

@@ -1,6 +1,6 @@
 //! A program that speaks MCP on its standard input and output.
 
-use std::{io, process::Stdio, time::Duration};
+use std::{io, path::Path, process::Stdio, time::Duration};
 
 use rmcp::{
     RoleClient,
@@ -17,8 +17,10 @@ use tokio::{
 };
 
 use crate::{
-    Endpoint, Launcher, ServerConfig,
+    Confined, Endpoint, Launcher, ServerConfig,
     config::Bytes,
+    confinement::Enforced,
+    guard::{Bounds, User},
     lines::{Line, Lines},
     peek::may_lack,
     scan::{MAX_VALUES, Scan},
@@ -50,28 +52,52 @@ pub(crate) fn start(config: &ServerConfig, launcher: &Launcher, ears: &Ears) -> 
     let Endpoint::Stdio { program, arguments, environment, folder } = &config.endpoint else {
         return Err(io::Error::other("it is not a program"));
     };
+    if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
+        return Err(io::Error::other(format!("there is no folder {}", folder.display())));
+    }
+    let confinement = &config.confinement;
+    let mut home = None;
+    if let Some(name) = &confinement.user {
+        let user = User::find(name)?.ok_or_else(|| io::Error::other(format!("there is no user {name}")))?;
+        home = Some(user.home);
+    }
+    let bounds = Bounds {
+        report: true,
+        sandbox: confinement.sandbox,
+        user: confinement.user.clone(),
+        folder: folder.as_deref().map(std::path::absolute).transpose()?,
+        temporary: Some(std::path::absolute(&launcher.temporary)?),
+        own_folder: None,
+        protected: confinement.protected.clone(),
+        paths: confinement.paths.iter().map(std::path::absolute).collect::<io::Result<_>>()?,
+        read_paths: confinement.read_paths.iter().map(std::path::absolute).collect::<io::Result<_>>()?,
+    };
+    // In a folder of its own, nothing could be found by a path that begins where we are.
+    let program = if folder.is_none() && program.contains('/') {
+        std::path::absolute(program)?
+    } else {
+        Path::new(program).to_owned()
+    };
     let mut command = Command::new(&launcher.program);
     command
         // What people see in a list of processes.
         .arg0("everturn")
         .args(&launcher.arguments)
+        .args(bounds.arguments())
         .arg("--")
         .arg(program)
         .args(arguments)
         .env_clear()
         .envs(launcher.environment.iter().map(|(name, value)| (name, value)))
+        .envs(home.map(|home| ("HOME", home)))
         .envs(environment.iter().map(|(name, value)| (name, value.expose_secret())))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         // Signals from a terminal are for us; we end our servers ourselves.
-        .process_group(0);
-    if let Some(folder) = folder {
-        if !folder.is_dir() {
-            return Err(io::Error::other(format!("there is no folder {}", folder.display())));
-        }
-        command.current_dir(folder);
-    }
+        .process_group(0)
+        // The guard needs no folder, and its children could see which one it has.
+        .current_dir("/");
     let mut guard = command.spawn()?;
     let (Some(input), Some(output), Some(errors)) = (guard.stdin.take(), guard.stdout.take(), guard.stderr.take())
     else {
@@ -172,6 +198,22 @@ pub(crate) fn failed_answer(id: RequestId, why: &str) -> ServerJsonRpcMessage {
 }
 
 impl StdioTransport {
+    /// How the program is confined, as its guard says before the program begins. None if it does not get that far.
+    pub(crate) async fn confined(&mut self, config: &ServerConfig) -> Option<Confined> {
+        let Endpoint::Stdio { folder, .. } = &config.endpoint else { return None };
+        let Ok(Some(Line::Whole(line))) = self.lines.next().await else { return None };
+        let enforced = Enforced::parse(std::str::from_utf8(&line).ok()?)?;
+        let confined = Confined {
+            sandbox: config.confinement.sandbox,
+            landlock: enforced.landlock,
+            seccomp: enforced.seccomp,
+            user: config.confinement.user.clone(),
+            folder: folder.clone(),
+        };
+        confined.log(&config.name);
+        Some(confined)
+    }
+
     fn enqueue(&self, message: &TxJsonRpcMessage<RoleClient>) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');

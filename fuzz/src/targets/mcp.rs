@@ -32,7 +32,12 @@ pub(super) fn start() -> anyhow::Result<Reading> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let program = PROGRAM.get().cloned().map_or_else(std::env::current_exe, Ok)?;
     let text = program.to_str().context("this program has a name that is no text")?.to_owned();
-    let launcher = Launcher { program, arguments: vec!["mcp-guard".into()], environment: Vec::new() };
+    let launcher = Launcher {
+        program,
+        arguments: vec!["mcp-guard".into()],
+        environment: Vec::new(),
+        temporary: std::env::temp_dir(),
+    };
     let tools = Arc::new(ToolSet::new([])?);
     let mut config = ServerConfig::stdio("fuzz", text, ["mcp-server".to_owned()]);
     config.max_message = MAX_MESSAGE;

@@ -14,7 +14,7 @@ use super::{
     Environment, Found, Limits, Overrides,
     agent::{self, Surroundings},
     choice::choose,
-    duration as human_duration,
+    confinement, duration as human_duration,
     file::{File, Text},
     goose::Goose,
     keys, mcp,
@@ -61,6 +61,7 @@ impl Setting {
 pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -> Option<Config> {
     let Context { source, environment, overrides, tools, found } = context;
     let own_agents = file.has_own_agents();
+    let secret_files = confinement::secret_files(&file, environment);
     let listen_setting = Setting::new(file.listen, overrides.listen.as_ref(), "127.0.0.1:8080");
     let store_setting = Setting::new(file.store, overrides.store.as_ref(), USUAL_STORE);
     let durability = Setting::new(file.durability, overrides.durability.as_ref(), "fsync");
@@ -128,6 +129,7 @@ pub(super) fn check(report: &mut Report<'_>, file: File, context: Context<'_>) -
         prices,
         agents,
         mcp,
+        secret_files,
         limits,
         retention,
         goose,

@@ -131,6 +131,10 @@ pub(super) struct McpServer {
     #[serde(default)]
     pub(super) effects: BTreeMap<Text, Text>,
     pub(super) enabled: Option<bool>,
+    pub(super) sandbox: Option<Text>,
+    pub(super) paths: Option<Spanned<Vec<Text>>>,
+    pub(super) read_paths: Option<Spanned<Vec<Text>>>,
+    pub(super) user: Option<Text>,
 }
 
 #[derive(Deserialize)]

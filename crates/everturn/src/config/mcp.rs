@@ -11,6 +11,7 @@ use super::{
     Environment,
     check::duration,
     choice::{Choice, choose},
+    confinement,
     file::{self, Text},
     limits::number,
     problem::Report,
@@ -67,6 +68,7 @@ pub(super) fn check(
         .chain(server.headers.values())
         .filter_map(|value| secret::find(environment, value.get_ref()).ok())
         .collect();
+    let confinement = confinement::check(report, &server);
     let endpoint = endpoint(report, environment, name, server)?;
     let plain = ServerConfig::new(name.get_ref(), endpoint);
     // Whoever sets one of the two must not trip over the default of the other.
@@ -80,6 +82,7 @@ pub(super) fn check(
         max_message: max_message.unwrap_or(plain.max_message),
         effects,
         secrets,
+        confinement,
         enabled: enabled.unwrap_or(plain.enabled),
         ..plain
     })

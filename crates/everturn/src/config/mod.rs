@@ -12,6 +12,7 @@ mod body;
 mod capabilities;
 mod check;
 mod choice;
+mod confinement;
 mod detect;
 pub(crate) mod duration;
 mod environment;
@@ -40,6 +41,7 @@ mod surroundings;
 mod tls;
 mod webhooks;
 
+pub(crate) use confinement::confined_servers;
 pub use detect::{Found, OLLAMA_ADDRESS, find_agents};
 pub use environment::Environment;
 pub use goose::Goose;

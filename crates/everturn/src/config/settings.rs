@@ -45,6 +45,8 @@ pub struct Config {
     pub agents: Vec<Agent>,
     /// MCP servers, in the order of their names.
     pub mcp: Vec<ServerConfig>,
+    /// Files that hold secrets of the configuration.
+    pub secret_files: Vec<PathBuf>,
     /// Bounds.
     pub limits: Limits,
     /// How long things are kept.

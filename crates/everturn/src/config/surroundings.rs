@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use everturn_mcp::Endpoint;
+use everturn_mcp::{Confinement, Endpoint};
 use rustix::fs::{Access, access};
 
 use super::{Config, Environment, StoreLocation};
@@ -17,7 +17,7 @@ pub(crate) fn missing(config: &Config, environment: &Environment) -> Vec<String>
         missing.push(format!("`recipes.dir`: there is no folder {}; create it", folder.display()));
     }
     for server in config.mcp.iter().filter(|server| server.enabled) {
-        let Endpoint::Stdio { program, folder, .. } = &server.endpoint else { continue };
+        let Endpoint::Stdio { program, arguments, folder, .. } = &server.endpoint else { continue };
         let name = &server.name;
         if let Some(folder) = folder.as_deref().filter(|folder| !folder.is_dir()) {
             missing.push(format!("`mcp.{name}.cwd`: there is no folder {}; create it", folder.display()));
@@ -26,8 +26,26 @@ pub(crate) fn missing(config: &Config, environment: &Environment) -> Vec<String>
             let hint = if program.contains('/') { "check its path" } else { "install it, or write its whole path" };
             missing.push(format!("`mcp.{name}.command`: there is no program `{program}`; {hint}"));
         }
+        if let Some(argument) = arguments.iter().find(|argument| folder.is_none() && is_relative_path(argument)) {
+            missing.push(format!(
+                "`mcp.{name}.command`: `{argument}` is here, but the program runs in an empty folder of its own; write its \
+                 whole path, or set `cwd`"
+            ));
+        }
+        let Confinement { paths, read_paths, .. } = &server.confinement;
+        for (setting, paths) in [("paths", paths), ("read_paths", read_paths)] {
+            for path in paths.iter().filter(|path| !path.exists()) {
+                missing.push(format!("`mcp.{name}.{setting}`: there is no {}; create it", path.display()));
+            }
+        }
     }
     missing
+}
+
+/// Whether an argument leads to something from where we are.
+fn is_relative_path(argument: &str) -> bool {
+    let path = Path::new(argument);
+    !argument.is_empty() && !argument.starts_with('-') && path.is_relative() && path.exists()
 }
 
 /// Why the database could not be written, if so. Folders that are missing are made at start.

@@ -27,7 +27,7 @@ pub(super) async fn run(
     if !input.is_object() {
         bail!("the input is not a JSON object, such as {{\"path\": \"a.txt\"}}");
     }
-    let started = super::start(vec![super::find(config, server)?], environment).await?;
+    let started = super::start(vec![super::find(config, environment, server)?], environment).await?;
     let result = call(&started, server, tool, input).await;
     started.mcp.shutdown().await;
     let output = result?;

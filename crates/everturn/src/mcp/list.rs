@@ -6,12 +6,12 @@ use everturn_mcp::{ServerReport, ServerState, effect_word};
 use serde_json::{Value, json};
 
 use crate::{
-    config::{Config, Environment},
+    config::{Config, Environment, confined_servers},
     terminal::{Lines, visible, visible_json},
 };
 
 pub(super) async fn run(config: &Config, environment: &Environment, as_json: bool) -> anyhow::Result<ExitCode> {
-    let started = super::start(config.mcp.clone(), environment).await?;
+    let started = super::start(confined_servers(config, environment), environment).await?;
     let reports = started.mcp.report();
     started.mcp.shutdown().await;
     let disabled: Vec<&str> = config.mcp.iter().filter(|server| !server.enabled).map(|server| &*server.name).collect();
@@ -29,12 +29,19 @@ fn to_json(reports: &[ServerReport], disabled: &[&str]) -> String {
                 "description": tool.description,
             })
         };
+        let confinement = |confined: &everturn_mcp::Confined| {
+            json!({
+                "sandbox": confined.sandbox.as_str(), "landlock": confined.landlock.as_str(),
+                "seccomp": confined.seccomp, "user": confined.user, "cwd": confined.folder,
+            })
+        };
         let left_out = |left_out: &everturn_mcp::LeftOut| json!({ "tool": left_out.tool, "reason": left_out.reason });
         json!({
             "name": report.health.name,
             "state": report.health.state.as_str(),
             "trouble": report.health.trouble,
             "software": report.software.as_ref().map(|(name, version)| json!({ "name": name, "version": version })),
+            "confinement": report.confined.as_ref().map(confinement),
             "tools": report.tools.iter().map(tool).collect::<Vec<_>>(),
             "left_out": report.left_out.iter().map(left_out).collect::<Vec<_>>(),
         })
@@ -58,6 +65,9 @@ fn to_text(reports: &[ServerReport], disabled: &[&str]) -> String {
         text.push('\n');
         if let Some(trouble) = &report.health.trouble {
             let _ = writeln!(text, "  {}", line(trouble));
+        }
+        if let Some(confined) = &report.confined {
+            let _ = writeln!(text, "  {}", line(&confined.to_string()));
         }
         let names: Vec<String> = report.tools.iter().map(|tool| line(&tool.tool)).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default().min(40);

@@ -15,7 +15,7 @@ use everturn_tools::ToolSet;
 pub(crate) use self::kept_lists::StoredLists;
 use crate::{
     compose,
-    config::{Config, Environment},
+    config::{Config, Environment, confined_servers},
     telemetry,
     terminal::{Lines, visible},
 };
@@ -98,8 +98,8 @@ async fn start(servers: Vec<ServerConfig>, environment: &Environment) -> anyhow:
 }
 
 /// The server of this name.
-fn find(config: &Config, name: &str) -> anyhow::Result<ServerConfig> {
-    let Some(server) = config.mcp.iter().find(|server| server.name == name) else {
+fn find(config: &Config, environment: &Environment, name: &str) -> anyhow::Result<ServerConfig> {
+    let Some(server) = confined_servers(config, environment).into_iter().find(|server| server.name == name) else {
         let known: Vec<_> = config.mcp.iter().map(|server| format!("`{}`", server.name)).collect();
         let hint = match known.as_slice() {
             [] => "the configuration has no MCP servers; add a table [mcp.NAME] with its command or url".to_owned(),
@@ -108,5 +108,5 @@ fn find(config: &Config, name: &str) -> anyhow::Result<ServerConfig> {
         bail!("there is no MCP server `{name}`\n\nhint: {hint}");
     };
     // Who calls it by hand wants it.
-    Ok(ServerConfig { enabled: true, ..server.clone() })
+    Ok(ServerConfig { enabled: true, ..server })
 }

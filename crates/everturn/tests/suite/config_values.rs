@@ -109,7 +109,7 @@ fn the_example_has_every_setting() {
 
     let [files, search] = config.mcp.as_slice() else { panic!("two servers") };
     let Endpoint::Stdio { program, arguments, environment, folder } = &files.endpoint else { panic!("a program") };
-    assert_eq!((program.as_str(), arguments.len(), folder), ("npx", 3, &Some(PathBuf::from("."))));
+    assert_eq!((program.as_str(), arguments.len(), folder), ("npx", 3, &Some(PathBuf::from("files"))));
     assert_eq!(environment["TOKEN"].expose_secret(), "files-secret");
     assert_eq!(files.effects["write_file"], EffectClass::Idempotent);
     let Endpoint::Http { url, headers } = &search.endpoint else { panic!("an address") };
@@ -127,6 +127,8 @@ fn the_example_shows_the_defaults_of_mcp_servers() {
         assert_eq!(server.start_timeout, plain.start_timeout);
         assert_eq!((server.output_cap, server.max_message), (plain.output_cap, plain.max_message));
         assert!(server.enabled);
+        assert_eq!(server.confinement.sandbox, plain.confinement.sandbox);
+        assert!(server.confinement.user.is_none() && server.confinement.paths.is_empty());
     }
 }
 

@@ -98,3 +98,29 @@ fn shell() {
     }
     assert!(ran >= 7, "{ran} examples ran");
 }
+
+/// The example of an MCP server, as it stands in the README; the server itself is one that is installed here.
+#[test]
+fn mcp_servers() {
+    let page = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let examples = page.split("\n```toml\n").skip(1).filter_map(|rest| rest.split_once("\n```\n"));
+    let (example, _) = examples.into_iter().find(|(example, _)| example.contains("[mcp.files]")).unwrap();
+    let npx = r#""npx", "-y", "@modelcontextprotocol/server-filesystem""#;
+    let server = peers().join("node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
+    assert!(example.contains(npx) && server.exists());
+    let home = Home::new(&example.replace(npx, &format!("\"node\", {server:?}")));
+    std::fs::create_dir(home.path().join("files")).unwrap();
+    std::fs::write(home.path().join("files/note.txt"), "a note").unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let call = |tool: &str, input: &str| home.run_in(&[("PATH", &path)], &["mcp", "call", "files", tool, input]);
+    let input = r#"{"path":"."}"#;
+    assert!(page.contains(&format!("everturn mcp call files list_directory '{input}'")));
+    let listed = call("list_directory", input);
+    assert!(listed.status.success() && String::from_utf8_lossy(&listed.stdout).contains("note.txt"), "{listed:?}");
+    assert!(call("read_text_file", r#"{"path":"note.txt"}"#).status.success());
+    let file = home.path().join("everturn.toml");
+    for file in ["../everturn.toml", file.to_str().unwrap()] {
+        let read = call("read_text_file", &format!("{{\"path\":{file:?}}}"));
+        assert!(!read.status.success(), "{file} {read:?}");
+    }
+}

@@ -7,14 +7,26 @@
 //! terminate, waits a little more, and then kills until nothing is left. When the program ends by itself, the guard ends
 //! what it left behind, and itself with the program's exit code.
 //!
-//! Should the guard itself be killed, the program is too (on Linux): a second stage of the guard asks the kernel for that
-//! and then becomes the program.
+//! Should the guard itself be killed, the program is too (on Linux): a second stage of the guard asks the kernel for that,
+//! confines itself as the program shall be, and then becomes the program.
 //!
 //! The guard's environment is the program's. It writes nothing to standard output.
 
+#[cfg(target_os = "linux")]
+mod capabilities;
 mod descendants;
+mod folder;
+#[cfg(target_os = "linux")]
+mod landlock;
+mod program;
+#[cfg(target_os = "linux")]
+mod seccomp;
+mod task;
+mod user;
 
 pub use descendants::descends_from;
+pub(crate) use task::Bounds;
+pub use user::User;
 
 use std::{
     ffi::OsString,
@@ -33,12 +45,15 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
-    process::{Pid, Signal, WaitOptions, getpid, getppid},
+    process::{Pid, Signal, WaitOptions, getpid},
 };
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Launcher;
 use descendants::signal_all;
+use folder::OwnFolder;
+use program::{become_program, find_user};
+use task::{STAGE_TWO, Task};
 
 /// How long a program may take to end after its input has.
 const AFTER_END_OF_INPUT: Duration = Duration::from_secs(2);
@@ -51,35 +66,12 @@ const KILLING: Duration = Duration::from_secs(5);
 /// Between two looks at who is left.
 const BETWEEN_KILLS: Duration = Duration::from_millis(10);
 
-/// The flag that makes the second stage; its value is the guard's process id.
-const STAGE_TWO: &str = "--exec";
 /// What shells say of a program that cannot be run.
 const CANNOT_RUN: u8 = 126;
 /// What shells say of a program that is not there.
 const NOT_FOUND: u8 = 127;
 
-/// What the arguments of a guard say.
-#[derive(Debug, PartialEq, Eq)]
-struct Task {
-    /// The guard, in the second stage.
-    guard: Option<i32>,
-    program: OsString,
-    arguments: Vec<OsString>,
-}
-
-impl Task {
-    fn parse(arguments: impl IntoIterator<Item = OsString>) -> Option<Self> {
-        let mut arguments = arguments.into_iter().peekable();
-        let mut guard = None;
-        if arguments.next_if(|argument| argument == STAGE_TWO).is_some() {
-            guard = Some(arguments.next()?.to_str()?.parse().ok()?);
-        }
-        arguments.next_if(|argument| argument == "--");
-        Some(Self { guard, program: arguments.next()?, arguments: arguments.collect() })
-    }
-}
-
-/// Guards the program that the arguments name: `[--] PROGRAM [ARGUMENTS]`. Comes back when nothing of it is left.
+/// Guards the program that the arguments name: `[BOUNDS] [--] PROGRAM [ARGUMENTS]`. Comes back when nothing of it is left.
 pub fn run(launcher: &Launcher, arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Some(task) = Task::parse(arguments) else {
         complain("there is no program to guard");
@@ -87,28 +79,12 @@ pub fn run(launcher: &Launcher, arguments: impl IntoIterator<Item = OsString>) -
     };
     match task.guard {
         Some(guard) => become_program(guard, &task),
-        None => supervise(launcher, &task),
+        None => supervise(launcher, task),
     }
 }
 
 fn complain(message: &str) {
     let _ = writeln!(std::io::stderr(), "{message}");
-}
-
-/// The second stage.
-fn become_program(guard: i32, task: &Task) -> ExitCode {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
-        complain(&format!("cannot be tied to the guard: {error}"));
-    }
-    // It may have gone before the kernel knew that we want to follow.
-    if getppid().map(Pid::as_raw_pid) != Some(guard) {
-        return ExitCode::FAILURE;
-    }
-    let error = Command::new(&task.program).args(&task.arguments).exec();
-    complain(&format!("cannot start {}: {error}", task.program.display()));
-    let not_found = error.kind() == std::io::ErrorKind::NotFound;
-    ExitCode::from(if not_found { NOT_FOUND } else { CANNOT_RUN })
 }
 
 /// Something that the guard notices.
@@ -126,7 +102,20 @@ enum Event {
     NobodyLeft,
 }
 
-fn supervise(launcher: &Launcher, task: &Task) -> ExitCode {
+/// Makes the program's own folder, if it shall have one.
+fn own_folder(task: &Task) -> Result<Option<OwnFolder>, String> {
+    let Some(parent) = &task.bounds.temporary else { return Ok(None) };
+    let user = task.bounds.user.as_deref().map(find_user).transpose()?;
+    let folder = OwnFolder::make(parent, user.as_ref().map(User::ids));
+    folder.map(Some).map_err(|error| {
+        format!("cannot make a folder in {} ({error}); set TMPDIR to one that can be written", parent.display())
+    })
+}
+
+fn supervise(launcher: &Launcher, mut task: Task) -> ExitCode {
+    // The program and what it starts shall not look into their guard.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_child_subreaper(Some(getpid())) {
         complain(&format!("cannot see descendants whose parents are gone: {error}"));
@@ -135,10 +124,20 @@ fn supervise(launcher: &Launcher, task: &Task) -> ExitCode {
     if let Err(error) = watch_signals(events.clone()) {
         complain(&format!("cannot be told to terminate: {error}"));
     }
+    let folder = match own_folder(&task) {
+        Ok(folder) => folder,
+        Err(problem) => {
+            complain(&format!("cannot start {}: {problem}", task.program.display()));
+            return ExitCode::from(CANNOT_RUN);
+        }
+    };
+    task.bounds.own_folder = folder.as_ref().map(|folder| folder.path.clone());
+    task.bounds.temporary = None;
     let spawned = Command::new(&launcher.program)
         .args(&launcher.arguments)
         .arg(STAGE_TWO)
         .arg(getpid().as_raw_pid().to_string())
+        .args(task.bounds.arguments())
         .arg("--")
         .arg(&task.program)
         .args(&task.arguments)
@@ -163,7 +162,9 @@ fn supervise(launcher: &Launcher, task: &Task) -> ExitCode {
     relay(Arc::clone(&input), events.clone());
     watch_server(events.clone());
     thread::spawn(move || reap(program, &events));
-    ExitCode::from(Watch { noticed, program, input, code: None }.until_nobody_is_left())
+    let code = Watch { noticed, program, input, code: None }.until_nobody_is_left();
+    drop(folder);
+    ExitCode::from(code)
 }
 
 /// Tells when a signal asks us to end.
@@ -321,28 +322,5 @@ impl Watch {
 
     fn code(&self) -> u8 {
         self.code.unwrap_or(1)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(words: &[&str]) -> Option<Task> {
-        Task::parse(words.iter().map(OsString::from))
-    }
-
-    #[test]
-    fn arguments() {
-        let task = |guard, program: &str, arguments: &[&str]| {
-            let arguments = arguments.iter().map(OsString::from).collect();
-            Some(Task { guard, program: program.into(), arguments })
-        };
-        assert_eq!(parse(&["--", "npx", "-y", "--", "x"]), task(None, "npx", &["-y", "--", "x"]));
-        assert_eq!(parse(&["npx"]), task(None, "npx", &[]));
-        assert_eq!(parse(&["--exec", "12", "--", "--exec", "1"]), task(Some(12), "--exec", &["1"]));
-        for wrong in [&[][..], &["--"], &["--exec"], &["--exec", "x", "--", "y"], &["--exec", "1", "--"]] {
-            assert_eq!(parse(wrong), None, "{wrong:?}");
-        }
     }
 }

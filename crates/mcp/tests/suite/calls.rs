@@ -119,7 +119,7 @@ async fn a_server_has_its_own_variables_and_two_of_ours() {
     let mut names: Vec<_> = variables.as_object().unwrap().keys().map(String::as_str).collect();
     // Python sets this one itself where there is no locale.
     names.retain(|name| *name != "LC_CTYPE");
-    assert_eq!(names, ["HOME", "PATH", "TOKEN"]);
+    assert_eq!(names, ["HOME", "PATH", "TMPDIR", "TOKEN"]);
     assert_eq!(variables["TOKEN"], "hunter2");
     assert_eq!(variables["HOME"], "/nowhere");
     world.mcp.shutdown().await;

@@ -24,6 +24,7 @@ pub(crate) fn launcher() -> Launcher {
         program: PathBuf::from(env!("CARGO_BIN_EXE_mcp-guard")),
         arguments: Vec::new(),
         environment: environment.into(),
+        temporary: std::env::temp_dir(),
     }
 }
 

@@ -1,4 +1,5 @@
 mod calls;
+mod confinement;
 mod guard;
 mod harness;
 mod hostile;

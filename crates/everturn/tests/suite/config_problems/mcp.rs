@@ -169,7 +169,7 @@ fn bounds_and_effects() {
             error: unknown key `colour`
               --> everturn.toml:8:1
 
-            hint: the keys here are `command`, `env`, `cwd`, `url`, `headers`, `timeout`, `max_timeout`, `start_timeout`, `output_cap`, `max_message`, `effects`, `enabled`"#]],
+            hint: the keys here are `command`, `env`, `cwd`, `url`, `headers`, `timeout`, `max_timeout`, `start_timeout`, `output_cap`, `max_message`, `effects`, `enabled`, `sandbox`, `paths`, `read_paths`, `user`"#]],
     );
     check_server(
         "command = ['x']\ntimeout = '5'\nstart_timeout = 'soon'\noutput_cap = 0\nmax_message = 1\n\
@@ -266,4 +266,52 @@ fn tools_of_servers() {
         agent("tools = ['files/*', 'clock']\ntrusted = ['files/read', 'files/*']\ninternal_tools = ['calculator']");
     let config = super::read(fine.as_bytes(), &Overrides::default(), &Environment::default()).unwrap();
     assert_eq!(config.agents[0].tools, ["files/*", "clock"]);
+}
+
+#[test]
+fn what_a_server_is_kept_from() {
+    check_server(
+        "command = ['x']\nsandbox = 'strickt'\npaths = ['files']",
+        expect![[r#"
+        error: there is no sandbox `strickt`
+          --> everturn.toml:3:11
+
+        hint: did you mean `strict`?"#]],
+    );
+    check_server(
+        "command = ['x']\npaths = ['files']\nread_paths = ['tools']",
+        expect![[r#"
+        error: `paths` has a meaning in a strict sandbox only
+          --> everturn.toml:3:9
+
+        hint: set sandbox = "strict", which opens nothing else but the files of the system
+
+        error: `read_paths` has a meaning in a strict sandbox only
+          --> everturn.toml:4:14
+
+        hint: set sandbox = "strict", which opens nothing else but the files of the system"#]],
+    );
+    check_server(
+        "command = ['x']\nsandbox = 'off'\npaths = ['files']",
+        expect![[r#"
+        error: `paths` has a meaning in a strict sandbox only
+          --> everturn.toml:4:9
+
+        hint: set sandbox = "strict", which opens nothing else but the files of the system"#]],
+    );
+    check_server(
+        "url = 'http://localhost/mcp'\nsandbox = 'off'\nuser = 'nobody'\npaths = ['a']\nread_paths = ['b']",
+        expect![[r#"
+            error: `sandbox` is for programs that we start
+              --> everturn.toml:3:11
+
+            error: `user` is for programs that we start
+              --> everturn.toml:4:8
+
+            error: `paths` is for programs that we start
+              --> everturn.toml:5:9
+
+            error: `read_paths` is for programs that we start
+              --> everturn.toml:6:14"#]],
+    );
 }

@@ -37,7 +37,8 @@ pub(super) fn config(more: &str) -> String {
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/goose_released/server.py");
     let command = [PYTHON.as_str(), server.to_str().unwrap()];
     let config = shared_config("").replacen("[[agents]]", &format!("{MAIN}[[agents]]"), 1);
-    format!("{config}[mcp.box]\ncommand = {command:?}\n{more}")
+    // Its effects are written beside the configuration, where a sandbox would let it make nothing.
+    format!("{config}[mcp.box]\ncommand = {command:?}\ncwd = '.'\nsandbox = 'off'\n{more}")
 }
 
 /// A server of a test's own.

@@ -123,7 +123,8 @@ impl World {
     pub(super) fn with_tools(limits: &str, more: &str) -> Self {
         let command = |script: &str| format!("command = {:?}", [PYTHON.as_str(), file(script).to_str().unwrap()]);
         let bad = format!("[mcp.bad]\n{}\n", command("../mcp/tests/suite/server.py"));
-        let pen = format!("[mcp.pen]\n{}\n", command("tests/suite/goose_seed/pen.py"));
+        // It leaves its marks beside the configuration, where a sandbox would let it make nothing.
+        let pen = format!("[mcp.pen]\n{}\nsandbox = 'off'\n", command("tests/suite/goose_seed/pen.py"));
         let world = Self::with(limits, &format!("{bad}{pen}{WORKER}{more}"));
         world.await_tools();
         world

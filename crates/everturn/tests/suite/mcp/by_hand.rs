@@ -43,12 +43,18 @@ fn everturn(folder: &Path, arguments: &[&str]) -> Command {
 
 fn run(folder: &Path, arguments: &[&str]) -> String {
     let output = everturn(folder, arguments).output().unwrap();
-    format!(
+    let text = format!(
         "exit: {}\n----- stdout\n{}----- stderr\n{}",
         output.status.code().unwrap(),
         String::from_utf8(output.stdout).unwrap(),
         String::from_utf8(output.stderr).unwrap(),
-    )
+    );
+    // That depends on the kernel.
+    let text = ["yes", "partly", "no"].into_iter().fold(text, |text, word| {
+        text.replace(&format!("landlock {word},"), "landlock …,")
+            .replace(&format!(r#""landlock": "{word}""#), r#""landlock": "…""#)
+    });
+    text.replace("seccomp no", "seccomp yes").replace(r#""seccomp": false"#, r#""seccomp": true"#)
 }
 
 #[track_caller]
@@ -77,75 +83,91 @@ fn a_list_of_servers_and_tools() {
         folder.path(),
         &["mcp", "list"],
         expect![[r#"
-        exit: 1
-        ----- stdout
-        bad  ready  bad-server 1.2.3
-          read   read_only   Read: Reads a file.
-          write  effectful   Writes a file.
-          left out: broken: its input schema does not describe an object
+            exit: 1
+            ----- stdout
+            bad  ready  bad-server 1.2.3
+              sandbox default: landlock …, seccomp yes; Everturn's user; cwd its own
+              read   read_only   Read: Reads a file.
+              write  effectful   Writes a file.
+              left out: broken: its input schema does not describe an object
 
-        gone  failed
-          it ended (exit code 127); it wrote: cannot start no-such-program: No such file or directory (os error 2)
+            gone  failed
+              it ended (exit code 127); it wrote: cannot start no-such-program: No such file or directory (os error 2)
+              sandbox default: landlock …, seccomp yes; Everturn's user; cwd its own
 
-        off  disabled
-        ----- stderr
-    "#]],
+            off  disabled
+            ----- stderr
+        "#]],
     );
     check(
         folder.path(),
         &["mcp", "list", "--json"],
         expect![[r#"
-        exit: 1
-        ----- stdout
-        {
-          "servers": [
+            exit: 1
+            ----- stdout
             {
-              "left_out": [
+              "servers": [
                 {
-                  "reason": "its input schema does not describe an object",
-                  "tool": "broken"
-                }
-              ],
-              "name": "bad",
-              "software": {
-                "name": "bad-server",
-                "version": "1.2.3"
-              },
-              "state": "ready",
-              "tools": [
-                {
-                  "description": "Reads a file.\nSlowly.",
-                  "effect": "read_only",
-                  "name": "bad__read",
-                  "title": "Read",
-                  "tool": "read"
+                  "confinement": {
+                    "cwd": null,
+                    "landlock": "…",
+                    "sandbox": "default",
+                    "seccomp": true,
+                    "user": null
+                  },
+                  "left_out": [
+                    {
+                      "reason": "its input schema does not describe an object",
+                      "tool": "broken"
+                    }
+                  ],
+                  "name": "bad",
+                  "software": {
+                    "name": "bad-server",
+                    "version": "1.2.3"
+                  },
+                  "state": "ready",
+                  "tools": [
+                    {
+                      "description": "Reads a file.\nSlowly.",
+                      "effect": "read_only",
+                      "name": "bad__read",
+                      "title": "Read",
+                      "tool": "read"
+                    },
+                    {
+                      "description": "Writes a file.",
+                      "effect": "effectful",
+                      "name": "bad__write",
+                      "title": null,
+                      "tool": "write"
+                    }
+                  ],
+                  "trouble": null
                 },
                 {
-                  "description": "Writes a file.",
-                  "effect": "effectful",
-                  "name": "bad__write",
-                  "title": null,
-                  "tool": "write"
+                  "confinement": {
+                    "cwd": null,
+                    "landlock": "…",
+                    "sandbox": "default",
+                    "seccomp": true,
+                    "user": null
+                  },
+                  "left_out": [],
+                  "name": "gone",
+                  "software": null,
+                  "state": "failed",
+                  "tools": [],
+                  "trouble": "it ended (exit code 127); it wrote: cannot start no-such-program: No such file or directory (os error 2)"
+                },
+                {
+                  "name": "off",
+                  "state": "disabled"
                 }
-              ],
-              "trouble": null
-            },
-            {
-              "left_out": [],
-              "name": "gone",
-              "software": null,
-              "state": "failed",
-              "tools": [],
-              "trouble": "it ended (exit code 127); it wrote: cannot start no-such-program: No such file or directory (os error 2)"
-            },
-            {
-              "name": "off",
-              "state": "disabled"
+              ]
             }
-          ]
-        }
-        ----- stderr
-    "#]],
+            ----- stderr
+        "#]],
     );
 }
 
@@ -399,7 +421,7 @@ fn a_server_sees_nothing_of_our_environment() {
     let mut names: Vec<_> = variables.as_object().unwrap().keys().map(String::as_str).collect();
     // Python sets this one itself where there is no locale.
     names.retain(|name| *name != "LC_CTYPE");
-    assert_eq!(names, ["HOME", "PATH", "TOKEN"]);
+    assert_eq!(names, ["HOME", "PATH", "TMPDIR", "TOKEN"]);
     assert_eq!((&variables["HOME"], &variables["TOKEN"]), (&"/nowhere".into(), &"mine".into()));
 }
 

@@ -4,6 +4,7 @@ mod approvals;
 mod broken;
 mod by_hand;
 mod commands;
+mod confinement;
 mod effects;
 mod failures;
 mod lists;

@@ -36,6 +36,8 @@ fn a_server_sees_next_to_nothing() {
     let mut seen = seen.as_object().unwrap().clone();
     // Python sets this one itself where there is no locale.
     seen.remove("LC_CTYPE");
+    let own = seen.remove("TMPDIR").unwrap();
+    assert!(own.as_str().unwrap().starts_with("/tmp/everturn-mcp-"), "{own}");
     // It has the secret, and nobody is shown it.
     let expected = json!({ "PATH": "/usr/bin:/bin", "HOME": "/nowhere", "SECRET": "•••", "PLAIN": "x" });
     assert_eq!(Value::Object(seen), expected);
