@@ -384,7 +384,7 @@ impl Planner<'_> {
             let mut keep = made.keep(at).unwrap_or(usize::MAX).min(bytes(message, limit));
             sizes[at] = (self.size)(&shorten(message, keep));
             // Its ends may be denser than the rest.
-            for _ in 0..4 {
+            for _ in 0..16 {
                 if sizes[at] <= limit || keep == LEAST_KEPT {
                     break;
                 }

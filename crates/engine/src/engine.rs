@@ -93,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) encoded: EncodedDocuments,
     pub(crate) committer: Committer,
     pub(crate) node: NodeId,
+    /// When it was started. Turns that others left go on after that.
+    pub(crate) started: Timestamp,
     pub(crate) live: LiveTurns,
     pub(crate) queues: Queues,
     pub(crate) warm: WarmSessions,
@@ -140,6 +142,7 @@ impl Engine {
     /// Starts, and goes on with every turn that was left unfinished.
     pub async fn start(parts: Parts) -> Result<Self, StoreError> {
         let Parts { store, secrets, agents, models, tools, settings, accounts, notices, metrics } = parts;
+        let started = Timestamp::now();
         let node = NodeId(TurnId::mint().as_str().replace("turn_", "node_"));
         let committer = Committer::start(Arc::clone(&store), metrics.clone());
         let slots = Arc::new(Semaphore::new(settings.concurrent_turns));
@@ -165,6 +168,7 @@ impl Engine {
             encoded,
             committer,
             node,
+            started,
             live,
             queues: Queues::default(),
             warm,

@@ -46,13 +46,14 @@ impl Engine {
         Ok(self.0.store.kept(tenant, key, Timestamp::now()).await?.is_some())
     }
 
-    /// Whether the turn that a submission with this key began had ended by then.
-    pub async fn was_over_at(&self, tenant: &TenantId, key: &str, at: Timestamp) -> Result<bool, StoreError> {
+    /// Whether the turn that a submission with this key began had ended when the server was started.
+    pub async fn was_over_at_start(&self, tenant: &TenantId, key: &str) -> Result<bool, StoreError> {
         let store = &self.0.store;
         let Some(kept) = store.kept(tenant, key, Timestamp::now()).await? else { return Ok(false) };
         let Ok(Leg { session, turn, .. }) = serde_json::from_str(&kept.outcome) else { return Ok(false) };
         let turn = store.turn(tenant, &session, &turn).await?;
-        Ok(turn.is_some_and(|turn| turn.status.is_ended() && turn.rested_at.is_some_and(|rested| rested < at)))
+        Ok(turn
+            .is_some_and(|turn| turn.status.is_ended() && turn.rested_at.is_some_and(|rested| rested < self.0.started)))
     }
 
     /// Keeps a name in the background, so that [`Self::was_submitted`] knows it: after a while, or when the server is stopped.

@@ -48,12 +48,11 @@ pub(crate) struct Attempts {
     start: i64,
     /// When the server was started.
     begun: Instant,
-    started: Timestamp,
 }
 
 impl Default for Attempts {
     fn default() -> Self {
-        Self { kept: Arc::default(), start: minute(), begun: Instant::now(), started: Timestamp::now() }
+        Self { kept: Arc::default(), start: minute(), begun: Instant::now() }
     }
 }
 
@@ -186,7 +185,7 @@ impl Attempts {
                 if !self.lock().taken.contains(&name)
                     && engine.was_submitted(tenant, &name).await?
                     && !engine.was_submitted(tenant, &delivered(&name)).await?
-                    && (may_be_over || !engine.was_over_at(tenant, &name, self.started).await?)
+                    && (may_be_over || !engine.was_over_at_start(tenant, &name).await?)
                     && self.take(&name)
                 {
                     return Ok(Some(name));

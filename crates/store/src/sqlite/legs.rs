@@ -22,9 +22,9 @@ pub(super) const MESSAGES: &str = "CASE t.has_legs WHEN 0 THEN t.messages ELSE
     (SELECT '[' || ifnull(group_concat(l.messages), '') || ']' FROM
         (SELECT messages FROM legs WHERE id BETWEEN t.id << 30 AND (t.id << 30) + 1073741823 ORDER BY id) l) END";
 
-/// How many bytes these messages have.
+/// How many bytes they have as that array.
 pub(super) const BYTES: &str = "CASE t.has_legs WHEN 0 THEN octet_length(t.messages) ELSE
-    (SELECT ifnull(sum(octet_length(l.messages)), 0) FROM legs l
+    (SELECT 2 + ifnull(sum(octet_length(l.messages)) + count(*) - 1, 0) FROM legs l
         WHERE l.id BETWEEN t.id << 30 AND (t.id << 30) + 1073741823) END";
 
 fn key(turn: i64, place: usize) -> i64 {

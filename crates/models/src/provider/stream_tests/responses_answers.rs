@@ -62,7 +62,8 @@ fn responses_endings() {
             r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"Flagged."}}}"#,
             expect![[r#"
                 Text("x")
-                Rejected: test reports: Flagged."#]],
+                Notice("the provider stopped the answer: Flagged.")
+                Refusal ?"#]],
         ),
         (
             r#"{"type":"response.failed","response":{"status":"failed","error":null}}"#,
