@@ -237,7 +237,7 @@ impl Turn {
         // A server that has failed in the turn before as well may fail at something in the conversation.
         let may_be_history = match error.kind {
             ModelErrorKind::Rejected => true,
-            ModelErrorKind::Unavailable => self.earlier.unanswered() > 0,
+            ModelErrorKind::Unavailable => self.earlier.unanswered() > 0 && !error.is_busy,
             _ => false,
         };
         if may_be_history && !self.has_begun_to_answer() && self.summarise_refused_history().await? {

@@ -59,7 +59,7 @@ impl Turn {
 
     /// A call of the step has failed.
     pub(crate) fn note_fault(&mut self, error: &ModelError) {
-        if error.kind == ModelErrorKind::Unavailable {
+        if error.kind == ModelErrorKind::Unavailable && !error.is_busy {
             self.faults.count += 1;
         }
     }
@@ -105,6 +105,7 @@ impl Turn {
     /// has answered in the session.
     fn may_have_overflowed(&self, error: &ModelError, length: u64) -> bool {
         let is_fault = match error.kind {
+            _ if error.is_busy => false,
             ModelErrorKind::Unavailable | ModelErrorKind::Timeout => true,
             ModelErrorKind::Rejected => error.says_nothing,
             // Some gateways say after a fault that there were too many calls.

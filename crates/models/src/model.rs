@@ -130,6 +130,8 @@ pub struct ModelError {
     pub retry_after: Option<Duration>,
     /// Whether the provider has refused the request without a word of why.
     pub says_nothing: bool,
+    /// Whether the provider says that it has too much to do: nothing of the request is to blame then.
+    pub is_busy: bool,
 }
 
 /// Kinds of failure, as far as they matter to what happens next.
@@ -153,7 +155,7 @@ pub enum ModelErrorKind {
 impl ModelError {
     /// A failure without a wish to wait.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None, says_nothing: false }
+        Self { kind, message: message.into(), retry_after: None, says_nothing: false, is_busy: false }
     }
 
     /// Whether the same call may succeed later.

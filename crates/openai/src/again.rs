@@ -71,13 +71,13 @@ impl Api {
     }
 
     /// Goes on after a turn that failed with these results, or shows the turn that does; `None` if the session has gone on
-    /// with something else. `results` is what names them.
+    /// with something else. `results` is what names them, `system` what the request has as system.
     pub(crate) async fn try_again(
         &self,
         asked: &Asked,
         waiting: &Waiting,
         agent: &Arc<Agent>,
-        results: &str,
+        (results, system): (&str, Option<&str>),
     ) -> Result<Option<Started>, ApiError> {
         let noted = waiting.record.config.notes.get(NOTE);
         let noted = noted.and_then(|note| serde_json::from_str::<Again>(note.as_str()).ok());
@@ -86,7 +86,7 @@ impl Api {
         for _ in 0..MAX_FAILED {
             let again = Again { results: results.to_owned(), after };
             let Some(started) = self.tried(asked, waiting, again.key()).await? else {
-                let begun = self.try_after(asked, waiting, agent, &again).await?;
+                let begun = self.try_after(asked, waiting, agent, &again, system).await?;
                 // Somebody else may have begun it just now.
                 return if begun.is_some() { Ok(begun) } else { self.tried(asked, waiting, again.key()).await };
             };
@@ -117,6 +117,7 @@ impl Api {
         waiting: &Waiting,
         agent: &Arc<Agent>,
         again: &Again,
+        system: Option<&str>,
     ) -> Result<Option<Started>, ApiError> {
         let (tenant, session) = (&asked.caller.tenant, &waiting.record.id);
         let Reserved { value: said, memory: _held } = self.engine.conversation(tenant, session).await?;
@@ -126,7 +127,7 @@ impl Api {
         if record.last_turn.as_ref().is_none_or(|last| last.id != again.after) || history.is_empty() {
             return Ok(None);
         }
-        let mut update = update(asked, &record, agent, 0, None);
+        let mut update = update(asked, &record, agent, 0, system);
         let note = Json::of(again).map_err(|error| ApiError::internal(&error))?;
         update.notes.insert(NOTE.to_owned(), note);
         let target = Target::Existing(session.clone());

@@ -247,11 +247,13 @@ impl Api {
         }
     }
 
-    /// Whether a request that is whole in itself asks the agent that waits for its results. Another one goes on with the
-    /// conversation as its client has it.
+    /// Whether a request that is whole in itself asks the agent that waits for its results, by that name or one that is mapped to
+    /// it. Another one goes on with the conversation as its client has it.
     async fn is_for_agent_of(&self, asked: &Asked, waiting: &Waiting) -> Result<bool, ApiError> {
-        let named = self.agent_named(asked).await?;
-        Ok(named.is_none_or(|named| named.name == waiting.record.config.agent))
+        if asked.model.as_ref().is_none_or(String::is_empty) {
+            return Ok(true);
+        }
+        Ok(self.agent_of_model(asked).await?.name == waiting.record.config.agent)
     }
 
     /// The agent of a session, as it is without what the session has instead. It can be named, not changed.

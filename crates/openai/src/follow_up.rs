@@ -136,7 +136,7 @@ impl Api {
         let (target, named) = (Target::Existing(waiting.record.id.clone()), key.fingerprint.clone());
         match self.engine.submit(submit(asked, target, update, submission, Some(key))).await {
             Ok(started) if waiting.turn.status.is_ended() && self.has_failed(&asked.caller, &started).await? => {
-                let again = self.try_again(asked, waiting, &agent, &named).await?;
+                let again = self.try_again(asked, waiting, &agent, (&named, system)).await?;
                 Ok(again.map(|started| Running { started, agent }))
             }
             Ok(started) => Ok(Some(Running { started, agent })),

@@ -136,3 +136,30 @@ async fn a_server_that_recovers_in_time_keeps_the_conversation_as_it_is() {
         "it was asked whether it is well"
     );
 }
+
+/// A provider that says that it has too much to do says nothing of the conversation.
+#[tokio::test(start_paused = true)]
+async fn a_busy_provider_has_nothing_compacted() {
+    let mut calls = 0;
+    let model = ScriptedModel::thinking("test/one", move |request| {
+        if request.messages.len() < 5
+            && request.messages.first().is_some_and(|first| format!("{first:?}").contains("first"))
+        {
+            return vec![say(&"b".repeat(8000)), stop()];
+        }
+        // A short question happens to pass.
+        calls += 1;
+        if request.messages.len() == 1 {
+            return vec![say("yes"), stop()];
+        }
+        let error = ModelError::new(ModelErrorKind::Unavailable, "Overloaded");
+        vec![Beat::Fail(ModelError { is_busy: true, ..error })]
+    });
+    let world = World::start(Setup::with_models([model])).await;
+    for message in [FIRST, "second"] {
+        assert!(world.act(Act::User(message)).await.ends_with("completed\n"));
+    }
+    let transcript = world.act(Act::User("third")).await;
+    assert!(transcript.contains("failed LLM_PROVIDER_UNAVAILABLE"), "{transcript}");
+    assert!(!transcript.contains("compacted"), "{transcript}");
+}

@@ -90,8 +90,12 @@ pub(super) fn system_as_text(text: &str) -> String {
 
 /// The conversation, without its standing instructions.
 pub(super) fn entries<'a>(ask: &Ask<'a>, result_images: ResultImages) -> Vec<Entry<'a>> {
-    let Oldest { images, media } = left_out::oldest(ask.request, ask.learned);
-    let reader = Reader { ask: *ask, images_beyond: Cell::new(images), media_beyond: Cell::new(media) };
+    let Oldest { images, heavy } = left_out::oldest(ask.request, ask.learned);
+    let reader = Reader {
+        ask: *ask,
+        images_beyond: Cell::new(images + heavy.images),
+        documents_beyond: Cell::new(heavy.documents),
+    };
     let mut entries: Vec<Entry<'a>> = Vec::new();
     let mut names: HashMap<&str, &str> = HashMap::new();
     let mut loose_images: Vec<&str> = Vec::new();
@@ -154,10 +158,10 @@ fn push_user<'a>(entries: &mut Vec<Entry<'a>>, mut parts: Vec<Part<'a>>) {
 /// Looks up what messages refer to, oldest first.
 struct Reader<'r> {
     ask: Ask<'r>,
-    /// How many more images are left out because there are too many.
+    /// How many more images are left out because there are too many, or they have too many bytes.
     images_beyond: Cell<usize>,
-    /// How many more images and documents are left out because they have too many bytes.
-    media_beyond: Cell<usize>,
+    /// How many more documents are given as text because they have too many bytes.
+    documents_beyond: Cell<usize>,
 }
 
 impl<'r> Reader<'r> {
@@ -187,7 +191,7 @@ impl<'r> Reader<'r> {
     fn document(&self, document: &'r DocumentContent) -> Part<'r> {
         match &document.base64 {
             Some(base64)
-                if !self.ask.learned.media.contains(&MediaDigest::of(base64)) && !is_one_of(&self.media_beyond) =>
+                if !self.ask.learned.media.contains(&MediaDigest::of(base64)) && !is_one_of(&self.documents_beyond) =>
             {
                 Part::Document(document)
             }
@@ -224,7 +228,7 @@ impl<'r> Reader<'r> {
         if learned.is_blind || is_refused() {
             return Some(IMAGE_REFUSED);
         }
-        (is_one_of(&self.images_beyond) || is_one_of(&self.media_beyond)).then_some(IMAGE_BEYOND)
+        is_one_of(&self.images_beyond).then_some(IMAGE_BEYOND)
     }
 }
 

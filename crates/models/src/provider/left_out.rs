@@ -1,5 +1,7 @@
 //! Images and documents that are left out of a request because its model does not take them.
 
+use std::collections::VecDeque;
+
 use everturn_core::{Block, Message};
 
 use super::learned::{Learned, MediaDigest};
@@ -23,8 +25,15 @@ struct LeftOut {
 pub(super) struct Oldest {
     /// Images beyond the number that the model takes.
     pub(super) images: usize,
-    /// Of the rest, images and documents beyond the bytes that one request may have. Documents are given as text then.
-    pub(super) media: usize,
+    /// Of the rest, what is beyond the bytes that one request may have.
+    pub(super) heavy: Heavy,
+}
+
+/// How many images and documents go because a request would be too large. Documents are given as text then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Heavy {
+    pub(super) documents: usize,
+    pub(super) images: usize,
 }
 
 /// An image, or a document that is given whole.
@@ -89,7 +98,7 @@ pub(super) fn notices(request: &ModelRequest, learned: &Learned, model: &str) ->
         count => Some(format!("the {count} oldest images are left out: {model} takes at most {most}")),
     };
     let limit = format!("the provider of {model} takes no larger requests");
-    let too_heavy = match oldest.media {
+    let too_heavy = match oldest.heavy.documents + oldest.heavy.images {
         0 => None,
         1 => Some(format!("the oldest image or document is left out: {limit}")),
         count => Some(format!("the {count} oldest images and documents are left out: {limit}")),
@@ -138,27 +147,50 @@ fn left_out(request: &ModelRequest, learned: &Learned) -> LeftOut {
         too_many -= usize::from(is_beyond);
         !is_beyond
     });
-    let sizes: Vec<usize> = sent.iter().map(|medium| medium.bytes).collect();
-    left_out.oldest.media = learned.max_media_bytes.map_or(0, |most| too_heavy(&sizes, most));
-    sent.drain(..left_out.oldest.media);
+    let heavy = learned.max_media_bytes.map_or(Heavy::default(), |most| too_heavy(sent, most));
+    left_out.oldest.heavy = heavy;
+    let Heavy { mut documents, mut images } = heavy;
+    sent.retain(|medium| {
+        let gone = if medium.is_image { &mut images } else { &mut documents };
+        let goes = *gone > 0;
+        *gone -= usize::from(goes);
+        !goes
+    });
     left_out
 }
 
-/// How many of the oldest are to go so that the others have at most so many bytes. The newest one stays.
+/// What is to go so that the rest has at most so many bytes: documents before images, which nothing can stand for, and the
+/// oldest of each first. The newest image stays; without one, the newest document.
 ///
 /// Whenever there are too many, half of the bytes go at once: what a provider has cached of a conversation is lost each time.
-fn too_heavy(sizes: &[usize], most: usize) -> usize {
-    let (mut first, mut bytes) = (0, 0_usize);
-    for (at, size) in sizes.iter().enumerate() {
-        bytes += size;
-        if bytes > most {
-            while first < at && bytes > most / 2 {
-                bytes -= sizes[first];
-                first += 1;
+fn too_heavy(media: &[Medium], most: usize) -> Heavy {
+    let (mut documents, mut images, mut bytes) = (VecDeque::new(), VecDeque::new(), 0_usize);
+    let mut gone = Heavy::default();
+    for medium in media {
+        let kind = if medium.is_image { &mut images } else { &mut documents };
+        kind.push_back(medium.bytes);
+        bytes += medium.bytes;
+        if bytes <= most {
+            continue;
+        }
+        while bytes > most / 2 {
+            // The newest one stays, if that is enough.
+            if documents.len() > usize::from(!medium.is_image) {
+                bytes -= documents.pop_front().unwrap_or(0);
+                gone.documents += 1;
+            } else if images.len() > 1 {
+                bytes -= images.pop_front().unwrap_or(0);
+                gone.images += 1;
+            } else {
+                break;
             }
         }
+        if bytes > most && !images.is_empty() {
+            gone.documents += documents.len();
+            bytes -= documents.drain(..).sum::<usize>();
+        }
     }
-    first
+    gone
 }
 
 #[cfg(test)]
@@ -167,20 +199,59 @@ mod tests {
 
     use super::*;
 
+    fn media(sizes: &[(usize, bool)]) -> Vec<Medium> {
+        let medium = |(bytes, is_image): &(usize, bool)| Medium {
+            digest: MediaDigest::of(""),
+            bytes: *bytes,
+            is_image: *is_image,
+        };
+        sizes.iter().map(medium).collect()
+    }
+
+    fn left(media: &[Medium], Heavy { mut documents, mut images }: Heavy) -> Vec<Medium> {
+        let stays = |medium: &&Medium| {
+            let gone = if medium.is_image { &mut images } else { &mut documents };
+            let goes = *gone > 0;
+            *gone -= usize::from(goes);
+            !goes
+        };
+        media.iter().filter(stays).copied().collect()
+    }
+
+    #[test]
+    fn documents_go_before_images() {
+        for (sizes, most, gone) in [
+            (&[(40, true), (50, false)][..], 60, (1, 0)),
+            (&[(50, false), (40, true)], 60, (1, 0)),
+            (&[(40, true), (40, true), (50, false)], 60, (1, 1)),
+            (&[(50, false), (50, false)], 60, (1, 0)),
+            (&[(90, false)], 60, (0, 0)),
+            (&[(20, false), (20, true), (20, true)], 60, (0, 0)),
+        ] {
+            let Heavy { documents, images } = too_heavy(&media(sizes), most);
+            assert_eq!((documents, images), gone, "{sizes:?}");
+        }
+    }
+
     proptest! {
-        /// What is sent fits or is one image; the more there are, the more have gone; and the window moves seldom.
+        /// What is sent fits, or is one alone, and has the newest image; the more there is, the more has gone.
         #[test]
-        fn the_oldest_images_go(sizes in proptest::collection::vec(1_usize..100, 1..60), most in 1_usize..500) {
-            let (mut before, mut moves) = (0, 0);
-            for count in 1..=sizes.len() {
-                let first = too_heavy(&sizes[..count], most);
-                let sent: usize = sizes[first..count].iter().sum();
-                prop_assert!(first < count && (sent <= most || first + 1 == count), "{first} of {count}: {sent}");
-                prop_assert!(first >= before);
-                moves += usize::from(first > before);
-                before = first;
+        fn the_oldest_go(
+            sizes in proptest::collection::vec((1_usize..100, any::<bool>()), 1..60),
+            most in 1_usize..500,
+        ) {
+            let all = media(&sizes);
+            let mut before = Heavy::default();
+            for count in 1..=all.len() {
+                let gone = too_heavy(&all[..count], most);
+                let left = left(&all[..count], gone);
+                let sent: usize = left.iter().map(|medium| medium.bytes).sum();
+                prop_assert!(sent <= most || left.len() == 1, "{gone:?} of {count}: {sent}");
+                let newest = all[..count].iter().rposition(|medium| medium.is_image);
+                prop_assert!(newest.is_none() || left.iter().any(|medium| medium.is_image), "{gone:?} of {count}");
+                prop_assert!(gone.documents >= before.documents && gone.images >= before.images);
+                before = gone;
             }
-            prop_assert!(moves <= 2 * sizes.iter().sum::<usize>() / most.max(1) + sizes.iter().filter(|size| **size > most / 2).count());
         }
     }
 }

@@ -159,6 +159,10 @@ impl Wish<'_> {
         let Self { model, rules, options, max_tokens, .. } = *self;
         let effort = if rules.efforts.is_empty() { None } else { self.effort(Effort::Max, notices) };
         let none = Decision { thinking: None, effort };
+        // Calls that were made without thinking, such as another provider's, must be answered without it.
+        if !self.may_begin && !self.forces_call {
+            return none;
+        }
         let budget = match (self.budget, options.effort) {
             (Some(budget), _) => budget,
             (None, Some(asked)) if effort.is_none() => {
@@ -171,10 +175,6 @@ impl Wish<'_> {
         };
         if self.forces_call {
             notices.push(format!("{model} does not think in this call: it cannot while a tool call is forced"));
-            return none;
-        }
-        // Calls that were made without thinking, such as another provider's, must be answered without it.
-        if !self.may_begin {
             return none;
         }
         // The budget counts towards the cap and must leave room for an answer.

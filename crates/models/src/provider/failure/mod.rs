@@ -104,6 +104,7 @@ impl Failures {
             message: self.without_key(format!("{provider} answered {code}: {words}")),
             retry_after: retry_after(headers, SystemTime::now()).or(report.retry_after),
             says_nothing: report.says_nothing(),
+            is_busy: report.is_busy(Some(code)),
         }
     }
 
@@ -198,6 +199,7 @@ impl Failures {
             message: self.without_key(format!("{} reports: {words}", self.provider)),
             retry_after: report.retry_after,
             says_nothing: false,
+            is_busy: report.is_busy(None),
         }
     }
 
