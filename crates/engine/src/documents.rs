@@ -17,6 +17,8 @@ const PART_BYTES: usize = 1024 * 1024;
 /// The part that holds extracted text. Content begins at part 1.
 const TEXT_PART: u32 = 0;
 
+/// The gate of a tenant's documents while they are stored. No session has this name.
+const STORING: &str = "/documents";
 /// Documents that are read at once.
 const READERS: usize = 4;
 /// Documents of one tenant that are read at once.
@@ -203,6 +205,9 @@ impl Engine {
             }
         })?;
         drop(slot);
+        // One after the other, so that two together do not pass a limit that each of them keeps.
+        let storing = self.0.sessions.of(tenant, STORING);
+        let _alone = storing.lock().await;
         let text = read.text.as_ref().map_or(0, String::len);
         self.check_storage(tenant, (content.len() + text) as u64).await?;
         let id = DocumentId::mint();

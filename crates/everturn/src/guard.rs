@@ -5,7 +5,7 @@ use std::{ffi::OsString, process::ExitCode};
 use everturn_mcp::Launcher;
 
 /// What makes it one. Not for people, so no command line tells of it.
-const SUBCOMMAND: &str = "mcp-guard";
+pub(crate) const SUBCOMMAND: &str = "mcp-guard";
 
 /// How it starts itself so.
 pub(crate) fn launcher() -> Launcher {

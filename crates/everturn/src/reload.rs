@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     compose::{self, CurrentProviders},
-    config::{self, Config, Environment, LoadError, Overrides},
+    config::{self, Config, Environment, LoadError, Overrides, Source},
     telemetry::{DEFAULT_LEVEL, LogLevel},
 };
 
@@ -83,6 +83,9 @@ impl Reloadable {
 
     /// Takes over what can change. Nothing changes unless all of it can be made.
     async fn apply(&self, current: &Config, next: &Config, environment: &Environment) -> anyhow::Result<Reloaded> {
+        if let (Source::File(file), Source::Defaults) = (&current.source, &next.source) {
+            anyhow::bail!("the file {} is not there any more", file.display());
+        }
         let former = self.providers.now();
         let providers = compose::providers_after(next, |name, provider| {
             let is_same = current.providers.get(name).is_some_and(|before| before.is_same(provider));

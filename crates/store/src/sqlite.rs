@@ -456,7 +456,9 @@ impl Store for SqliteStore {
         let read = self.readers.read(move |connection| {
             let read_one = |ClaimedTurn { tenant, session, turn, .. }: &ClaimedTurn| {
                 let Some(record) = rows::session(connection, tenant, session)? else { return Ok(None) };
-                let newest = |connection: &Connection, place: &Place| rows::turns_below(connection, place, None, page);
+                let behind = rows::ordinal(connection, turn)?.map(|ordinal| ordinal + 1);
+                let newest =
+                    |connection: &Connection, place: &Place| rows::turns_below(connection, place, behind, page);
                 let turns = turns_of(connection, &live, tenant, session, newest)?;
                 let log = segments_of(connection, &live, turn, 0, max_bytes)?;
                 Ok(Some(UnfinishedTurn { session: record, turns, log }))

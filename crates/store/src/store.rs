@@ -225,7 +225,8 @@ pub trait Store: Send + Sync + 'static {
     fn read(&self, turn: &TurnId, seq: u64, max_bytes: usize) -> BoxFuture<'_, Result<Vec<Segment>, StoreError>>;
 
     /// What [`Self::session`], [`Self::turns_below`] and [`Self::read`] say of each of these turns, with this many turns
-    /// of its session and bytes of its log at most; `None` where the session is not there. A store for which each read has
+    /// of its session and bytes of its log at most; turns that are queued behind it, which may be many and large, are not
+    /// read; `None` where the session is not there. A store for which each read has
     /// a price makes one of them.
     fn unfinished<'a>(
         &'a self,
@@ -236,11 +237,12 @@ pub trait Store: Send + Sync + 'static {
         let read = async move {
             let mut found = Vec::with_capacity(turns.len());
             for ClaimedTurn { tenant, session, turn, .. } in turns {
+                let behind = self.turn(tenant, session, turn).await?.map(|turn| turn.ordinal + 1);
                 found.push(match self.session(tenant, session).await? {
                     None => None,
                     Some(record) => Some(UnfinishedTurn {
                         session: record,
-                        turns: self.turns_below(tenant, session, None, page).await?,
+                        turns: self.turns_below(tenant, session, behind, page).await?,
                         log: self.read(turn, 0, max_bytes).await?,
                     }),
                 });

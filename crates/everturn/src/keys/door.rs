@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use everturn_http::Keys;
-use everturn_mcp::guard::descends_from;
+use everturn_mcp::guard::{descends_from, is_guarded};
 use everturn_store::SqliteStore;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::{
@@ -20,6 +20,8 @@ use tokio::{
     sync::Semaphore,
 };
 use tokio_util::sync::CancellationToken;
+
+use crate::guard;
 
 use super::talk::{Answer, Request, answer};
 
@@ -82,11 +84,12 @@ impl Door {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
-            // The mode keeps others out already, where systems heed it. Programs that this server starts run as the same user,
-            // and must not make keys.
+            // The mode keeps others out already, where systems heed it. Programs that this server or a command such as
+            // `everturn mcp list` has started run as the same user, and must not make keys.
             let is_ours = stream.peer_cred().is_ok_and(|guest| {
                 let is_user = guest.uid() == user || guest.uid() == 0;
-                is_user && guest.pid().is_none_or(|pid| !descends_from(pid, own))
+                let is_program = |pid| descends_from(pid, own) || is_guarded(pid, guard::SUBCOMMAND);
+                is_user && guest.pid().is_none_or(|pid| !is_program(pid))
             });
             if !is_ours {
                 continue;

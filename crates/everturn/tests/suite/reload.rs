@@ -131,6 +131,11 @@ fn a_broken_file_is_refused_in_words_and_the_former_one_stays() {
     let log = logged(&home, "the configuration is refused", 1);
     assert!(log.contains("emperor") && log.contains("everturn.toml"), "{log}");
     assert_eq!(stays.send("GET", "/sessions", "").status, 200);
+    // Nor does a file that is gone leave the server without one.
+    std::fs::remove_file(home.path().join("everturn.toml")).unwrap();
+    hang_up(&server);
+    logged(&home, "everturn.toml is not there any more", 1);
+    assert_eq!(stays.send("GET", "/sessions", "").status, 200);
     // A server that has asked for keys never lets everybody in.
     home.configure(&shared_config(""));
     hang_up(&server);

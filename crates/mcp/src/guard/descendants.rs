@@ -70,6 +70,24 @@ pub fn descends_from(_: i32, _: i32) -> bool {
     false
 }
 
+/// Whether a process was started by a guard, whoever has started that. `subcommand` is the first argument of guards.
+#[cfg(target_os = "linux")]
+pub fn is_guarded(pid: i32, subcommand: &str) -> bool {
+    const MOST_STEPS: usize = 1000;
+    let is_guard = |process: &Process| {
+        let line = std::fs::read(format!("/proc/{}/cmdline", process.parent)).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(subcommand.as_bytes())
+    };
+    let parents = std::iter::successors(Process::read(pid), |process| Process::read(process.parent));
+    parents.take(MOST_STEPS).any(|process| is_guard(&process))
+}
+
+/// Nobody can be told apart without `/proc`.
+#[cfg(not(target_os = "linux"))]
+pub fn is_guarded(_: i32, _: &str) -> bool {
+    false
+}
+
 /// Those that descend from a process.
 #[cfg(target_os = "linux")]
 fn below(ancestor: i32, all: &[Process]) -> Vec<i32> {

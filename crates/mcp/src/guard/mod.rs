@@ -24,7 +24,7 @@ mod seccomp;
 mod task;
 mod user;
 
-pub use descendants::descends_from;
+pub use descendants::{descends_from, is_guarded};
 pub(crate) use task::Bounds;
 pub use user::User;
 

@@ -1,10 +1,14 @@
-//! System calls that no MCP server needs: those that look into other processes, change the machine, or load code into its kernel.
+//! System calls that no MCP server needs: those that look into or change other processes, change the machine, or load code into
+//! its kernel.
 //! They fail as if they were not permitted.
 
 use std::collections::BTreeMap;
 
 use libc::{EPERM, c_long};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter,
+};
 
 /// The calls.
 const REFUSED: &[c_long] = &[
@@ -58,6 +62,20 @@ const REFUSED_HERE: &[c_long] = &[libc::SYS_kexec_file_load, libc::SYS_iopl, lib
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[c_long] = &[];
 
+/// Calls that change a process, by the place of the argument that says which one: zero is the one that calls. Another one may
+/// be Everturn, which would be left without files or time.
+const OWN_ONLY: &[(c_long, u8)] = &[
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_ioprio_set, 1),
+    (libc::SYS_migrate_pages, 0),
+    (libc::SYS_move_pages, 0),
+];
+
 /// On x86-64 most calls have a second number, with this bit, for programs with short pointers.
 #[cfg(target_arch = "x86_64")]
 const SHORT_POINTERS: c_long = 0x4000_0000;
@@ -65,22 +83,35 @@ const SHORT_POINTERS: c_long = 0x4000_0000;
 #[cfg(target_arch = "x86_64")]
 const OTHER_NUMBERS: &[c_long] = &[521, 539, 540, 528];
 
-/// All numbers under which the calls can be made.
-fn numbers() -> Vec<c_long> {
-    let calls = REFUSED.iter().chain(REFUSED_HERE).copied();
+/// All numbers under which calls can be made.
+fn numbers(calls: impl IntoIterator<Item = c_long>) -> Vec<c_long> {
     #[cfg(target_arch = "x86_64")]
-    let calls = {
-        let second = calls.clone().chain(OTHER_NUMBERS.iter().copied()).map(|number| number | SHORT_POINTERS);
-        calls.collect::<Vec<_>>().into_iter().chain(second.collect::<Vec<_>>())
-    };
-    calls.collect()
+    let calls = calls.into_iter().flat_map(|number| [number, number | SHORT_POINTERS]);
+    calls.into_iter().collect()
+}
+
+/// The second numbers that are other ones.
+fn other_numbers() -> Vec<c_long> {
+    #[cfg(target_arch = "x86_64")]
+    return OTHER_NUMBERS.iter().map(|number| number | SHORT_POINTERS).collect();
+    #[cfg(not(target_arch = "x86_64"))]
+    Vec::new()
 }
 
 /// Refuses the calls, from now on and in everything that this process starts. Programs of another architecture than ours end.
 pub(super) fn refuse_calls() -> Result<(), String> {
     let words = |error: seccompiler::BackendError| error.to_string();
     let architecture = TargetArch::try_from(std::env::consts::ARCH).map_err(words)?;
-    let rules: BTreeMap<i64, _> = numbers().into_iter().map(|number| (number, Vec::new())).collect();
+    let mut rules: BTreeMap<i64, _> = numbers(REFUSED.iter().chain(REFUSED_HERE).copied())
+        .into_iter()
+        .chain(other_numbers())
+        .map(|number| (number, Vec::new()))
+        .collect();
+    for (call, argument) in OWN_ONLY {
+        let is_other = SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0).map_err(words)?;
+        let rule = SeccompRule::new(vec![is_other]).map_err(words)?;
+        rules.extend(numbers([*call]).into_iter().map(|number| (number, vec![rule.clone()])));
+    }
     let refused = SeccompAction::Errno(EPERM.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, architecture).map_err(words)?;
     let program = BpfProgram::try_from(filter).map_err(words)?;

@@ -6,7 +6,7 @@ use super::{
     Harness,
     fixture::{Talk, accept, append, append_rest, assert_log, ended, node, receipt, rest, segment, submit, waiting},
 };
-use crate::{ClaimedTurn, Refusal};
+use crate::{ClaimedTurn, Refusal, TurnStatus};
 
 /// Everything that reads give is the same afterwards.
 pub async fn commits_survive_a_restart(harness: &impl Harness) {
@@ -139,7 +139,10 @@ pub async fn unfinished_turns_are_read_together(harness: &impl Harness) {
             let session = store.session(&claim.tenant, &claim.session).await.expect("a read");
             assert_eq!(found.as_ref().map(|found| &found.session), session.as_ref());
             let Some(found) = found else { continue };
-            let turns = store.turns_below(&claim.tenant, &claim.session, None, page).await.expect("turns");
+            let own = store.turn(&claim.tenant, &claim.session, &claim.turn).await.expect("a read");
+            let behind = own.map(|turn| turn.ordinal + 1);
+            let turns = store.turns_below(&claim.tenant, &claim.session, behind, page).await.expect("turns");
+            assert!(turns.iter().all(|turn| turn.status != TurnStatus::Queued), "{turns:?}");
             let log = store.read(&claim.turn, 0, max_bytes).await.expect("a log");
             assert_eq!((&found.turns, &found.log), (&turns, &log));
         }

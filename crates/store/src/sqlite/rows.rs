@@ -190,6 +190,12 @@ pub(super) fn turns_below(
     records(select.query(params![place.id, below.map_or(i64::MAX, int), int(limit as u64)])?)
 }
 
+/// The place of a turn in its session.
+pub(super) fn ordinal(connection: &Connection, turn: &TurnId) -> Result<Option<u64>, StoreError> {
+    let mut select = connection.prepare_cached("SELECT ordinal FROM turns WHERE name = ?1")?;
+    Ok(select.query_row([turn.as_str()], |row| row.get(0)).optional()?)
+}
+
 /// See [`crate::Store::outlines_below`].
 pub(super) fn outlines_below(
     connection: &Connection,
