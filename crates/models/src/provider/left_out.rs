@@ -98,13 +98,18 @@ pub(super) fn notices(request: &ModelRequest, learned: &Learned, model: &str) ->
         count => Some(format!("the {count} oldest images are left out: {model} takes at most {most}")),
     };
     let limit = format!("the provider of {model} takes no larger requests");
-    let too_heavy = match oldest.heavy.documents + oldest.heavy.images {
+    let as_text = match oldest.heavy.documents {
         0 => None,
-        1 => Some(format!("the oldest image or document is left out: {limit}")),
-        count => Some(format!("the {count} oldest images and documents are left out: {limit}")),
+        1 => Some(format!("a document is given as text: {limit}")),
+        count => Some(format!("{count} documents are given as text: {limit}")),
+    };
+    let too_heavy = match oldest.heavy.images {
+        0 => None,
+        1 => Some(format!("the oldest image is left out: {limit}")),
+        count => Some(format!("the {count} oldest images are left out: {limit}")),
     };
     let unseen = (unseen > 0).then(|| format!("images are left out: {model} reads none"));
-    [unseen, refused, too_many, too_heavy].into_iter().flatten().collect()
+    [unseen, refused, too_many, as_text, too_heavy].into_iter().flatten().collect()
 }
 
 fn left_out(request: &ModelRequest, learned: &Learned) -> LeftOut {
@@ -173,21 +178,21 @@ fn too_heavy(media: &[Medium], most: usize) -> Heavy {
         if bytes <= most {
             continue;
         }
-        while bytes > most / 2 {
-            // The newest one stays, if that is enough.
-            if documents.len() > usize::from(!medium.is_image) {
-                bytes -= documents.pop_front().unwrap_or(0);
-                gone.documents += 1;
-            } else if images.len() > 1 {
-                bytes -= images.pop_front().unwrap_or(0);
-                gone.images += 1;
-            } else {
-                break;
-            }
+        // The newest one stays a file, if that is enough.
+        let spare = usize::from(!medium.is_image);
+        while bytes > most / 2 && documents.len() > spare {
+            bytes -= documents.pop_front().unwrap_or(0);
+            gone.documents += 1;
         }
         if bytes > most && !images.is_empty() {
             gone.documents += documents.len();
             bytes -= documents.drain(..).sum::<usize>();
+        }
+        if bytes > most {
+            while bytes > most / 2 && images.len() > 1 {
+                bytes -= images.pop_front().unwrap_or(0);
+                gone.images += 1;
+            }
         }
     }
     gone
@@ -224,6 +229,7 @@ mod tests {
             (&[(40, true), (50, false)][..], 60, (1, 0)),
             (&[(50, false), (40, true)], 60, (1, 0)),
             (&[(40, true), (40, true), (50, false)], 60, (1, 1)),
+            (&[(35, true), (35, true), (35, true), (55, false), (55, false)], 142, (2, 0)),
             (&[(50, false), (50, false)], 60, (1, 0)),
             (&[(90, false)], 60, (0, 0)),
             (&[(20, false), (20, true), (20, true)], 60, (0, 0)),

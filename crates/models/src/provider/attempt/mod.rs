@@ -253,7 +253,8 @@ impl Attempt {
     /// Whether a fault of the provider's has come so often that it may be a refusal: some servers fail at an image or a tool
     /// that they cannot read.
     fn is_suspicious(&self, report: &Report) -> bool {
-        self.request.attempt >= FAULTS && report.is_fault() && self.changes.count < MAX_CHANGES
+        let is_fault = report.is_fault() && !report.is_busy(report.http);
+        self.request.attempt >= FAULTS && is_fault && self.changes.count < MAX_CHANGES
     }
 
     /// Leaves out what servers fail at most often, if trials show that it is what they fail at.

@@ -23,8 +23,6 @@ pub(super) const OVERFLOW: &[&str] = &[
     "input is too long",
     "exceeds the maximum number of tokens",
     "exceeds the available context size",
-    // llama.cpp, of an answer that has come to the end of it.
-    "context size has been exceeded",
     "exceed context limit",
     "exceeds the context window",
     "exceeds the model's context",

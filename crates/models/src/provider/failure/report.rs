@@ -322,7 +322,7 @@ impl Report {
 
     /// Whether the provider says that it has too much to do, rather than that something is wrong: Anthropic's 529, Gemini's and
     /// OpenAI's 503, and their names for it in streams.
-    pub(super) fn is_busy(&self, status: Option<u16>) -> bool {
+    pub(in crate::provider) fn is_busy(&self, status: Option<u16>) -> bool {
         const LABELS: &[&str] = &["UNAVAILABLE", "service_unavailable", "slow_down"];
         let is_said = |text: &str| text.to_lowercase().contains("overload");
         matches!(status.or(self.status), Some(503 | 529))
