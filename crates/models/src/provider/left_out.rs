@@ -69,12 +69,16 @@ pub(super) fn lighter(request: &ModelRequest, learned: &Learned) -> Option<Light
     let sent = left_out(request, learned).sent;
     match sent.as_slice() {
         [] => None,
-        [only] => Some(Lighter::Without(only.digest)),
+        [only] if only.is_image => Some(Lighter::Without(only.digest)),
+        // Its text goes instead.
+        [only] => Some(Lighter::Bytes(only.bytes.saturating_sub(1))),
         several => {
             let total = several.iter().map(|medium| medium.bytes).sum::<usize>();
             // As much as was taken before, if that is known; it may have been beside a shorter text.
             let proven = Some(learned.proven_media_bytes).filter(|proven| *proven < total);
-            Some(Lighter::Bytes(proven.unwrap_or(0).max(total / 3 * 2)))
+            // The newest one may fit alone.
+            let newest = several.last().map(|medium| medium.bytes).filter(|newest| *newest < total);
+            Some(Lighter::Bytes(proven.into_iter().chain(newest).fold(total / 3 * 2, usize::max)))
         }
     }
 }
@@ -165,7 +169,7 @@ fn left_out(request: &ModelRequest, learned: &Learned) -> LeftOut {
 }
 
 /// What is to go so that the rest has at most so many bytes: documents before images, which nothing can stand for, and the
-/// oldest of each first. The newest image stays; without one, the newest document.
+/// oldest of each first. The newest image stays.
 ///
 /// Whenever there are too many, half of the bytes go at once: what a provider has cached of a conversation is lost each time.
 fn too_heavy(media: &[Medium], most: usize) -> Heavy {
@@ -184,7 +188,7 @@ fn too_heavy(media: &[Medium], most: usize) -> Heavy {
             bytes -= documents.pop_front().unwrap_or(0);
             gone.documents += 1;
         }
-        if bytes > most && !images.is_empty() {
+        if bytes > most {
             gone.documents += documents.len();
             bytes -= documents.drain(..).sum::<usize>();
         }
@@ -231,7 +235,7 @@ mod tests {
             (&[(40, true), (40, true), (50, false)], 60, (1, 1)),
             (&[(35, true), (35, true), (35, true), (55, false), (55, false)], 142, (2, 0)),
             (&[(50, false), (50, false)], 60, (1, 0)),
-            (&[(90, false)], 60, (0, 0)),
+            (&[(90, false)], 60, (1, 0)),
             (&[(20, false), (20, true), (20, true)], 60, (0, 0)),
         ] {
             let Heavy { documents, images } = too_heavy(&media(sizes), most);
@@ -252,7 +256,8 @@ mod tests {
                 let gone = too_heavy(&all[..count], most);
                 let left = left(&all[..count], gone);
                 let sent: usize = left.iter().map(|medium| medium.bytes).sum();
-                prop_assert!(sent <= most || left.len() == 1, "{gone:?} of {count}: {sent}");
+                let is_last_image = left.len() == 1 && left[0].is_image;
+                prop_assert!(sent <= most || is_last_image, "{gone:?} of {count}: {sent}");
                 let newest = all[..count].iter().rposition(|medium| medium.is_image);
                 prop_assert!(newest.is_none() || left.iter().any(|medium| medium.is_image), "{gone:?} of {count}");
                 prop_assert!(gone.documents >= before.documents && gone.images >= before.images);

@@ -1,7 +1,7 @@
 //! What vendors say in words of their own: filters, calls that cannot be read, waits, names.
 
 use everturn_core::{Block, CallId, Content, Json, Message, ToolUse};
-use everturn_models::{Model, ModelRequest, OpenAiWire, Provider, ProviderConfig, ProviderKind};
+use everturn_models::{Model, ModelErrorKind, ModelRequest, OpenAiWire, Provider, ProviderConfig, ProviderKind};
 use serde_json::{Value, json};
 
 use super::{
@@ -260,5 +260,26 @@ fn names_in(value: &Value, names: &mut Vec<String>) {
         }
         Value::Array(values) => values.iter().for_each(|value| names_in(value, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// llama.cpp ends all of its slots when they fill the window together: a short conversation is not to blame. Groq says with 498 that
+/// it has no room for cheap calls.
+#[tokio::test]
+async fn a_server_that_is_full_fails_and_refuses_nothing() {
+    let full =
+        json!({ "error": { "code": 500, "message": "Context size has been exceeded.", "type": "server_error" } });
+    let flex = json!({ "error": { "message": "flex tier capacity exceeded", "code": "capacity_exceeded" } });
+    for (status, body, is_busy) in [("500 Internal Server Error", full, false), ("498 Capacity Exceeded", flex, true)] {
+        let server = judged(move |_: &Seen| (status, body.to_string())).await;
+        let config = ProviderConfig {
+            base_url: Some(server.url.clone()),
+            context_window: Some(32_768),
+            ..ProviderConfig::new(ProviderKind::OpenAi)
+        };
+        let model = Provider::new("test", config).unwrap().model("m");
+        let error = model.stream(plain(&"several words ".repeat(1000))).await.err().unwrap();
+        assert_eq!((error.kind, error.is_busy), (ModelErrorKind::Unavailable, is_busy), "{status}");
+        assert_eq!(server.seen().len(), 1, "{status}");
     }
 }

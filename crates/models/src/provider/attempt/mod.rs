@@ -283,6 +283,8 @@ impl Attempt {
             let may_overflow = self.request.attempt == 0
                 && report.sounds_like_overflow()
                 && matches!(error.kind, ModelErrorKind::Rejected | ModelErrorKind::Unavailable);
+            // A server may fail at what others ask of it at the same time: llama.cpp's slots share one window.
+            let may_overflow = may_overflow && (error.kind == ModelErrorKind::Rejected || !self.is_far_below_window());
             let is_quoted = |words: &str| adapt::is_quoted(&self.body, words);
             let error = match error.kind {
                 ModelErrorKind::ContextOverflow if self.is_small() && report.is_echo(is_quoted) => {

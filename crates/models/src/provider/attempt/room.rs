@@ -162,6 +162,12 @@ impl Attempt {
         false
     }
 
+    /// Whether the call has less than half of the window that its server or its model's name tells.
+    pub(super) fn is_far_below_window(&self) -> bool {
+        let window = self.asked_window().or(self.learned.window).or_else(|| catalog::known(&self.model).window);
+        window.is_some_and(|window| self.careful_estimate() < window / 2)
+    }
+
     /// Whether the call is so small that it overflows no window.
     pub(super) fn is_small(&self) -> bool {
         const SMALL: u64 = 512;

@@ -320,12 +320,12 @@ impl Report {
         }
     }
 
-    /// Whether the provider says that it has too much to do, rather than that something is wrong: Anthropic's 529, Gemini's and
-    /// OpenAI's 503, and their names for it in streams.
+    /// Whether the provider says that it has too much to do, rather than that something is wrong: Anthropic's 529, Groq's 498, Gemini's
+    /// and OpenAI's 503, and their names for it in streams.
     pub(in crate::provider) fn is_busy(&self, status: Option<u16>) -> bool {
-        const LABELS: &[&str] = &["UNAVAILABLE", "service_unavailable", "slow_down"];
+        const LABELS: &[&str] = &["UNAVAILABLE", "service_unavailable", "slow_down", "capacity_exceeded"];
         let is_said = |text: &str| text.to_lowercase().contains("overload");
-        matches!(status.or(self.status), Some(503 | 529))
+        matches!(status.or(self.status), Some(498 | 503 | 529))
             || self.has_label(LABELS)
             || is_said(&self.words)
             || self.labels.iter().any(|label| is_said(label))
@@ -447,7 +447,7 @@ impl Report {
             // llama.cpp calls these faults of its own.
             Some(500) if FOR_GOOD.iter().any(|phrase| self.words.contains(phrase)) => return ModelErrorKind::Rejected,
             Some(_) | None if self.is_overflow() => return ModelErrorKind::ContextOverflow,
-            Some(409 | 425 | 500..) => return ModelErrorKind::Unavailable,
+            Some(409 | 425 | 498 | 500..) => return ModelErrorKind::Unavailable,
             Some(401..=404 | 451) => return ModelErrorKind::Denied,
             Some(400..) => return ModelErrorKind::Rejected,
             Some(_) | None => {}
