@@ -281,5 +281,10 @@ async fn a_server_that_is_full_fails_and_refuses_nothing() {
         let error = model.stream(plain(&"several words ".repeat(1000))).await.err().unwrap();
         assert_eq!((error.kind, error.is_busy), (ModelErrorKind::Unavailable, is_busy), "{status}");
         assert_eq!(server.seen().len(), 1, "{status}");
+        // Nor where nobody knows the window, and it need not be known.
+        let config = ProviderConfig { base_url: Some(server.url.clone()), ..ProviderConfig::new(ProviderKind::OpenAi) };
+        let model = Provider::new("other", config).unwrap().model("m");
+        let error = model.stream(plain(&"several words ".repeat(600))).await.err().unwrap();
+        assert_eq!(error.kind, ModelErrorKind::Unavailable, "{status}");
     }
 }

@@ -4,7 +4,7 @@ use everturn_core::{Block, Message, context};
 
 use super::{Attempt, MAX_CHANGES, adapting::Sent};
 use crate::provider::{
-    adapt, catalog,
+    SHORT, adapt, catalog,
     failure::{Rate, Report},
 };
 
@@ -162,8 +162,12 @@ impl Attempt {
         false
     }
 
-    /// Whether the call has less than half of the window that its server or its model's name tells.
+    /// Whether the call has less than half of the window that its server or its model's name tells, or is so short that nobody was
+    /// asked.
     pub(super) fn is_far_below_window(&self) -> bool {
+        if self.estimate() < SHORT {
+            return true;
+        }
         let window = self.asked_window().or(self.learned.window).or_else(|| catalog::known(&self.model).window);
         window.is_some_and(|window| self.careful_estimate() < window / 2)
     }
