@@ -96,6 +96,8 @@ fn plain_kind(name: &str, text: &str) -> Kind {
     match &*ending {
         "csv" | "tsv" => Kind::Csv,
         "md" | "markdown" => Kind::Markdown,
+        // A part of a page does not begin as a page does.
+        "html" | "htm" | "xhtml" => Kind::Html,
         // Configuration and programs have marks that look like Markdown's. Their names tell.
         "" | "txt" | "text" if markdown::looks_like(text) => Kind::Markdown,
         _ if csv::looks_like(text) => Kind::Csv,

@@ -1,6 +1,6 @@
 //! One budget for the memory that requests and turns hold: bodies, answers that are built whole, model requests, images.
 //!
-//! Whoever holds many bytes for somebody reserves them here first, and gives them back by dropping the [`Reservation`]. A tenant
+//! Code that holds many bytes for a tenant reserves them here first, and gives them back by dropping the [`Reservation`]. A tenant
 //! may hold as much as is free after that: half of the budget while nobody else needs any, less the more others hold. So no
 //! tenant takes the last of it, and small requests of the others are always served.
 

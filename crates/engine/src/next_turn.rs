@@ -48,7 +48,7 @@ impl Turn {
     /// What begins the next turn of the queue, now that this one ends; `None` if that is for others to do.
     pub(crate) fn next_turn(&self) -> Option<(NextTurn, AndThen)> {
         let Phase::Ended(ended) = &self.state.phase else { return None };
-        // Whoever takes the place of a turn, or deletes the session, has something else in mind.
+        // A superseding message begins its own turn, and a deleted session has no next one.
         if let Outcome::Cancelled { reason: CancelReason::Superseded | CancelReason::SessionDeleted } = ended.outcome {
             return None;
         }

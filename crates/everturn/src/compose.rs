@@ -137,7 +137,7 @@ pub(crate) fn providers(config: &Config) -> anyhow::Result<Providers> {
     providers_after(config, |_, _| None)
 }
 
-/// The same. Those that were there before, and are the same, go on with what they have learned of their models.
+/// The same on a reload. A provider whose configuration has not changed keeps what it has learned of its models.
 pub(crate) fn providers_after(
     config: &Config,
     before: impl Fn(&str, &config::Provider) -> Option<Provider>,

@@ -259,10 +259,12 @@ impl Api {
     /// The agent of a session, as it is without what the session has instead. It can be named, not changed.
     pub(crate) async fn agent_of(&self, asked: &Asked, record: &SessionRecord) -> Result<Arc<Agent>, ApiError> {
         let name = &record.config.agent;
-        if let Some(named) = self.agent_named(asked).await?
-            && named.name != *name
-        {
-            let message = format!("the session's agent is {name:?} and cannot be changed to {:?}", named.name);
+        let named = match self.agent_named(asked).await? {
+            Some(named) => Some(named.name.clone()),
+            None => asked.model.as_deref().and_then(|model| self.mapped_by_name(model)).map(str::to_owned),
+        };
+        if let Some(named) = named.filter(|named| named != name) {
+            let message = format!("the session's agent is {name:?} and cannot be changed to {named:?}");
             return Err(ApiError::invalid("model", message));
         }
         let mut config = record.config.clone();

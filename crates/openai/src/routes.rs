@@ -50,6 +50,11 @@ impl Api {
     }
 
     /// The agent that `[openai.models]` maps a name to.
+    /// The agent that this very name is mapped to.
+    pub(crate) fn mapped_by_name(&self, name: &str) -> Option<&str> {
+        self.models.get(name).map(String::as_str)
+    }
+
     pub(crate) fn mapped(&self, name: &str) -> Option<&str> {
         self.models.get(name).or_else(|| self.models.get("*")).map(String::as_str)
     }

@@ -34,6 +34,7 @@ fn the_bytes_decide() {
         ("code.txt", b"Look:\n```sh\nls\n```\n", Kind::Markdown, same),
         ("readme.md", b"<div align=\"center\">\n\n# Title\n\n</div>\n", Kind::Markdown, same),
         ("page.txt", b"<!DOCTYPE html><title>T</title><p>Hi &amp; bye", Kind::Html, Some("T\n\nHi & bye")),
+        ("part.html", b"<p>x</p><script>y()</script>", Kind::Html, Some("x")),
         ("p.html", b"<?xml version='1.0'?>\n<html lang=en><body>x</body></html>", Kind::Html, Some("x")),
         ("a.txt", PDF, Kind::Pdf, Some("Hello from a page")),
         ("a.csv", PNG, Kind::Image(ImageFormat::Png), same),

@@ -98,7 +98,7 @@ fn keys_agents_and_servers_change_while_turns_go_on() {
     let names: Vec<_> = agents(&stays).iter().map(|agent| agent["agent_id"].as_str().unwrap().to_owned()).collect();
     assert!(names.contains(&"new".to_owned()) && !names.contains(&"old".to_owned()), "{names:?}");
     assert_eq!(servers(&stays), ["same", "two"]);
-    eventually("the new server's tools are there, and those of the former are not", || {
+    eventually("the new server's tools are there, and the removed server's are not", || {
         let meta = stays.send("GET", "/meta", "").body;
         (meta.contains("two__") && !meta.contains("one__")).then_some(())
     });

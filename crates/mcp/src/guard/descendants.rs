@@ -70,7 +70,8 @@ pub fn descends_from(_: i32, _: i32) -> bool {
     false
 }
 
-/// Whether a process was started by a guard, whoever has started that. `subcommand` is the first argument of guards.
+/// Whether a guard started this process, directly or through others. The guard may belong to the server or to a command.
+/// `subcommand` is the first argument of guards.
 #[cfg(target_os = "linux")]
 pub fn is_guarded(pid: i32, subcommand: &str) -> bool {
     const MOST_STEPS: usize = 1000;

@@ -23,7 +23,7 @@ const VERSION: ABI = ABI::V6;
 /// The most entries of folders that are opened one by one.
 const MOST_ENTRIES: usize = 20_000;
 
-/// Folders of the system that strictly confined programs read. Those that are not there do not matter.
+/// Folders of the system that strictly confined programs read. A missing one does no harm.
 const SYSTEM: &[&str] =
     &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/proc", "/sys"];
 /// What they use beside those.

@@ -1,5 +1,5 @@
-//! System calls that no MCP server needs: those that look into or change other processes, change the machine, or load code into
-//! its kernel.
+//! System calls that no MCP server needs: they look into or change other processes, change the machine, or load code into its
+//! kernel.
 //! They fail as if they were not permitted.
 
 use std::collections::BTreeMap;

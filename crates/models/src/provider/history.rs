@@ -232,7 +232,7 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// Whether one is among those that are left out, of which there is one less then.
+/// Counts one medium down. `true` while there are media left to leave out.
 fn is_one_of(left: &Cell<usize>) -> bool {
     let before = left.get();
     left.set(before.saturating_sub(1));

@@ -20,7 +20,8 @@ struct LeftOut {
     sent: Vec<Medium>,
 }
 
-/// How many of the oldest images and documents are left out, of those that are neither refused nor for a model that reads none.
+/// How many of the oldest images and documents are left out. Refused ones, and images of a model that reads none, are not
+/// counted here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Oldest {
     /// Images beyond the number that the model takes.

@@ -387,7 +387,9 @@ async fn results_for_another_agent_begin_a_session_of_its_own() {
     assert!(format!("{:?}", asked[1].messages).contains("handed over"));
     let unknown = server.chat(json!({ "model": "secnd", "messages": said.clone() })).await;
     assert_eq!(unknown.refusal(404).0, "model_not_found");
-    let refused =
-        server.chat(json!({ "model": "second", "messages": said, "session_id": completion["session_id"] })).await;
-    assert!(refused.message().contains("cannot be changed"), "{}", refused.message());
+    for model in ["second", "mapped/name:8b"] {
+        let body = json!({ "model": model, "messages": said.clone(), "session_id": completion["session_id"] });
+        let refused = server.chat(body).await;
+        assert!(refused.message().contains("cannot be changed"), "{model}: {}", refused.message());
+    }
 }
